@@ -30,6 +30,7 @@
 #include "kube/plugin/plugin_host.h"
 #include "kube/plugin/pool.h"
 #include "kube/report/node_report.h"
+#include "kube/plugin/whole_gpus.h"
 #include "kube/rpc/log.h"
 #include "kube_node/checks.h"
 #include "kube_node/gpus.h"
@@ -272,8 +273,15 @@ class Node {
 
   /// With the mutex held.
   kube::NodeState state(kube::PluginDevices offered) const {
-    kube::NodeState state{gpus_.inventory(), std::move(offered), gpus_.mig(), cdi_,
-                          runtime_words_,    std::nullopt};
+    kube::NodeState state;
+    state.inventory = gpus_.inventory();
+    state.whole = kube::whole_gpus(state.inventory, has_role(kDevicePlugin)
+                                                        ? pool_.offers()
+                                                        : kube::offer(state.inventory, {}, {}, missing_));
+    state.offered = std::move(offered);
+    state.mig = gpus_.mig();
+    state.cdi = cdi_;
+    state.runtime = runtime_words_;
     if (!has_role(kDra)) return state;
     state.claims = claims_words_;
     if (!driver_) return state;

@@ -8,10 +8,12 @@
 
 namespace drover::kube {
 
-Status apply_labels(Api& api, const std::string& node, const Labels& labels) {
+Status apply_labels(Api& api, const std::string& node, const Labels& labels, const Labels& annotations) {
   const auto applied =
       api.apply({kNodes, "", node},
-                {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node}, {"labels", labels}}}},
+                {{"apiVersion", "v1"},
+                 {"kind", "Node"},
+                 {"metadata", {{"name", node}, {"labels", labels}, {"annotations", annotations}}}},
                 kLabelsManager);
   if (!applied) return Failure(context(applied.error(), "the node's labels"));
   return {};

@@ -1,7 +1,8 @@
 #pragma once
 
 // Brings labels to their node: through the API server, or through node-feature-discovery. Both replace all
-// that was written before, so a label that is not among them any more goes away. Block.
+// that was written before, so a label that is not among them any more goes away; annotations have no way but
+// the first. Block.
 
 #include <string>
 
@@ -12,9 +13,9 @@ namespace drover::kube {
 
 inline constexpr const char* kLabelsManager = "drover-labels";
 
-/// By server-side apply under a field manager of our own: labels of others stay as they are. Needs the right
+/// By server-side apply under a field manager of our own: what others wrote stays as it is. Needs the right
 /// to patch nodes.
-Status apply_labels(Api& api, const std::string& node, const Labels& labels);
+Status apply_labels(Api& api, const std::string& node, const Labels& labels, const Labels& annotations = {});
 
 /// For node-feature-discovery's local source, which reads such files in
 /// /etc/kubernetes/node-feature-discovery/features.d/: a line "name=value" for each. Replaced in one step.

@@ -58,7 +58,8 @@ std::string why_not_single(const gpu::Inventory& inventory, const std::vector<Cu
   return alike ? "" : "migStrategy 'single' needs MIG devices of one profile only";
 }
 
-/// MIG devices are joined as their GPUs are.
+}  // namespace
+
 std::vector<std::vector<gpu::Link>> links_between(const gpu::Inventory& inventory,
                                                   const std::vector<std::size_t>& origins) {
   std::vector<std::vector<gpu::Link>> links;
@@ -69,8 +70,6 @@ std::vector<std::vector<gpu::Link>> links_between(const gpu::Inventory& inventor
   }
   return links;
 }
-
-}  // namespace
 
 PluginDevices plugin_devices(const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig,
                              const std::set<gpu::MigPart>& made, MigStrategy strategy) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "gpu/device.h"
 #include "gpu/mig.h"
@@ -36,5 +37,9 @@ struct PluginDevices {
 /// `mig` is by UUID of the GPU; instances in `made` are made for claims, and not offered.
 PluginDevices plugin_devices(const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig,
                              const std::set<gpu::MigPart>& made, MigStrategy strategy);
+
+/// How devices are joined that are these GPUs, by their place in the inventory, or parts of them.
+std::vector<std::vector<gpu::Link>> links_between(const gpu::Inventory& inventory,
+                                                  const std::vector<std::size_t>& origins);
 
 }  // namespace drover::kube

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/gpu_topology.h"
 #include "kube/labels/apply.h"
 
 namespace drover::kube {
@@ -66,10 +67,10 @@ void NodeReport::keep_written(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     changed_.wait_for(lock, stop, pause, [this] { return fresh_; });
     if (stop.stop_requested()) return;
-    fresh_ = false;
+    const bool again = !std::exchange(fresh_, false);
     const auto work = work_;
     lock.unlock();
-    pause = !work.state || write(work) ? options_.again : options_.retry;
+    pause = !work.state || write(work, again) ? options_.again : options_.retry;
     lock.lock();
   }
 }
@@ -94,29 +95,39 @@ void NodeReport::keep_reporting(const std::stop_token& stop) {
   }
 }
 
-bool NodeReport::write(const Work& work) {
-  const auto labels = write_labels(work);
+bool NodeReport::write(const Work& work, bool again) {
+  const auto labels = write_labels(work, again);
   labels_trouble_.report(labels ? Status() : Failure(context(labels.error(), "labels are not written")));
-  const auto conditions = write_conditions(work);
+  const auto conditions = write_conditions(work, again);
   conditions_trouble_.report(conditions ? Status()
                                         : Failure(context(conditions.error(), "conditions are not written")));
   return labels && conditions;
 }
 
-Status NodeReport::write_labels(const Work& work) {
+Status NodeReport::write_labels(const Work& work, bool again) {
   if (!options_.labels) return {};
   const bool to_file = !options_.feature_file.empty();
   if (!to_file && !work.api) return {};
-  const auto labels = node_labels(read_node_facts(options_.root, work.state->inventory, work.state->offered),
-                                  options_.config);
-  return to_file ? write_feature_file(options_.feature_file, labels)
-                 : apply_labels(*work.api, options_.node, labels);
+  std::pair<Labels, Labels> wanted;
+  auto& [labels, annotations] = wanted;
+  labels = node_labels(read_node_facts(options_.root, work.state->inventory, work.state->offered),
+                       options_.config);
+  if (to_file) return write_feature_file(options_.feature_file, labels);
+  if (const auto& whole = work.state->whole; !whole.devices.empty())
+    annotations.emplace(kTopologyAnnotation, write_topology(whole));
+  if (!again && wanted == labels_written_) return {};
+  DROVER_CHECK_OK(apply_labels(*work.api, options_.node, labels, annotations));
+  labels_written_ = std::move(wanted);
+  return {};
 }
 
-Status NodeReport::write_conditions(const Work& work) {
+Status NodeReport::write_conditions(const Work& work, bool again) {
   if (!options_.conditions || !work.api) return {};
-  for (const auto& condition : node_conditions(*work.state))
+  auto conditions = node_conditions(*work.state);
+  if (!again && conditions == conditions_written_) return {};
+  for (const auto& condition : conditions)
     DROVER_CHECK_OK(set_node_condition(*work.api, options_.node, condition, wall_clock()));
+  conditions_written_ = std::move(conditions);
   return {};
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // Tells the cluster what this node's GPUs are like, so that nobody has to look into a log: labels and
-// conditions of the node, and Events of the node and of pods whose GPU fails or comes back.
+// conditions of the node, and Events of the node and of pods whose GPU fails or comes back. With the labels
+// goes the annotation that schedulers choose GPUs by (gpu_topology.h).
 //
 //   NodeReport report({.node = "gpu-1", …});
 //   report.reach(api);
@@ -21,11 +22,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log_once.h"
 #include "kube/client/api.h"
 #include "kube/events/event_recorder.h"
+#include "kube/labels/node_labels.h"
 #include "kube/plugin/config.h"
 #include "kube/report/node_state.h"
 
@@ -77,9 +80,10 @@ class NodeReport {
 
   void keep_written(const std::stop_token& stop);
   void keep_reporting(const std::stop_token& stop);
-  bool write(const Work& work);
-  Status write_labels(const Work& work);
-  Status write_conditions(const Work& work);
+  /// `again`: also what is as it was written last.
+  bool write(const Work& work, bool again);
+  Status write_labels(const Work& work, bool again);
+  Status write_conditions(const Work& work, bool again);
   /// What is to be told to pods too.
   std::vector<SentEvent> report_on_node(const Work& work);
   /// False when it is not known which pods; `in_any_case` it is told to those that are known.
@@ -89,10 +93,12 @@ class NodeReport {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Work work_;
-  bool fresh_ = false;                           ///< what is to be written, since the writer looked
-  LogOnce labels_trouble_, conditions_trouble_;  ///< the writer's
-  LogOnce pods_trouble_;                         ///< the reporter's
-  std::unique_ptr<EventRecorder> events_;        ///< the reporter's
+  bool fresh_ = false;                             ///< what is to be written, since the writer looked
+  std::pair<Labels, Labels> labels_written_;       ///< the writer's; with annotations
+  std::vector<NodeCondition> conditions_written_;  ///< the writer's
+  LogOnce labels_trouble_, conditions_trouble_;    ///< the writer's
+  LogOnce pods_trouble_;                           ///< the reporter's
+  std::unique_ptr<EventRecorder> events_;          ///< the reporter's
   std::jthread writer_, reporter_;
 };
 

@@ -21,6 +21,7 @@ namespace drover::kube {
 
 struct NodeState {
   gpu::Inventory inventory;
+  gpu::Inventory whole;                    ///< those that are given out whole; see whole_gpus()
   PluginDevices offered;                   ///< by limits; labels tell of its MIG devices
   std::map<std::string, gpu::MigGpu> mig;  ///< by UUID, of GPUs in MIG mode
   CdiSupport cdi = CdiSupport::kUnknown;

@@ -7,6 +7,7 @@
 #include "base/fake_tree.h"
 #include "base/files.h"
 #include "kube/client/testing/fake_api.h"
+#include "kube/gpu_topology.h"
 #include "kube/report/node_report.h"
 
 namespace drover::kube {
@@ -202,6 +203,29 @@ TEST_F(NodeReportTest, WritesWhatIsSoAndMendsWhatSomebodyRemoved) {
   ASSERT_TRUE(soon([&] { return has_label("nvidia.com/gpu.count") && has_conditions(3); }));
   ASSERT_TRUE(api_->replace({kNodes, "", "a"}, {{"metadata", {{"name", "a"}}}, {"status", json::object()}}));
   EXPECT_TRUE(soon([&] { return has_label("nvidia.com/gpu.count") && has_conditions(3); }));
+}
+
+TEST_F(NodeReportTest, TellsHowGpusAreJoinedWithTheirLabels) {
+  auto wanted = options();
+  wanted.again = 1h;
+  const auto told = [&] { return text_at(node(), "/metadata/annotations/drover~1gpu-topology"); };
+  NodeReport report(wanted);
+  report.reach(api_);
+  auto state = two_gpus();
+  state.whole = state.inventory;
+  report.update(state);
+  ASSERT_TRUE(soon([&] { return has_conditions(3); }));
+  EXPECT_EQ(told(), write_topology(state.whole));
+  const auto before = api_->requests().size();
+  state.whole.devices[1].unhealthy = "XID 79";
+  report.update(state);
+  ASSERT_TRUE(soon([&] { return told().find("XID 79") != std::string::npos; }));
+  state.whole.devices.clear();
+  report.update(state);
+  ASSERT_TRUE(soon([&] { return told().empty(); }));
+  EXPECT_TRUE(has_label("nvidia.com/gpu.count"));
+  for (auto i = before; i < api_->requests().size(); ++i)
+    EXPECT_TRUE(api_->requests()[i].path.subresource.empty()) << "conditions have not changed";
 }
 
 TEST_F(NodeReportTest, TellsTheNodeAndThePodsThatHaveTheGpu) {
