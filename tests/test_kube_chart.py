@@ -88,6 +88,9 @@ class ChartTest(unittest.TestCase):
         rendered = self.helm.template("--no-hooks", values={"roles": {"dra": False}, "report": {"featureFile": "/a/b"}})
         self.assertEqual(re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", rendered),
                          [("nodes", "get"), ("nodes/status", "patch"), ("events", "create, patch")])
+        rendered = self.helm.template("--no-hooks", values={"roles": {"dra": False}})
+        self.assertIn(("pods", "list, watch, patch"), re.findall(r"resources: \[(.*)\]\n +verbs: \[(.*)\]", rendered))
+        self.assertIn("name: drover-pods", rendered)
         self.assertNotIn("device-plugins", self.helm.template(values={"roles": {"devicePlugin": False}}))
 
     def test_device_classes_are_of_the_version_that_the_cluster_has(self):

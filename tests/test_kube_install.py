@@ -136,6 +136,7 @@ class SimulatedTest(InstalledTest):
 
     def test_no_more_is_allowed_than_is_used(self):
         self.test_claims_are_served()
+        self.run_pod(gpu_pod("limited", {GPU: 1}))  # is told which it has
         leftover = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **self.slices()[0], "metadata": {"name": "leftover"}}
         leftover["spec"]["pool"]["generation"] = 0
         self.cluster.apply(leftover)  # of an earlier driver: the next one takes it away
@@ -189,6 +190,17 @@ class SimulatedTest(InstalledTest):
         self.assertIn(f"may not write slices of node {second}", self.tried(bound, "delete", "resourceslice", other))
         self.assertIn("names no node", self.tried(unbound, "delete", "resourceslice", mine))
 
+    def test_a_node_s_pod_may_write_nothing_but_the_gpus_of_its_own_node_s_pods(self):
+        first, second = (node.name for node in self.cluster.nodes)
+        bound = self.account_of_pod_on(first)
+        for node in (first, second):
+            self.run_pod(kube.pod(f"pod-{node}", "sleep", 10000, node=node))
+        self.assertEqual(self.tried(bound, "annotate", "pod", f"pod-{first}", "drover/gpus=GPU-1"), "")
+        self.assertIn("may not write pods of another", self.tried(bound, "annotate", "pod", f"pod-{second}", "drover/gpus=GPU-1"))
+        for words in (["annotate", "pod", f"pod-{first}", "drover/other=1"], ["label", "pod", f"pod-{first}", "drover/gpus=1"],
+                      ["set", "image", "pod", f"pod-{first}", "*=other"]):
+            self.assertIn("Drover writes the annotation drover/gpus", self.tried(bound, *words))
+
     def test_a_node_s_pod_may_write_nothing_but_its_own_labels_of_its_own_node(self):
         first, second = (node.name for node in self.cluster.nodes)
         bound = self.account_of_pod_on(first)
@@ -198,6 +210,9 @@ class SimulatedTest(InstalledTest):
         for words in (["label", "node", first, "role=control"], ["label", "node", first, "kubernetes.io/os-"],
                       ["taint", "node", first, "a=b:NoSchedule"]):
             self.assertIn("Drover writes labels", self.tried(bound, *words))
+        self.assertEqual(self.tried(bound, "annotate", "node", first, "drover/test=1"), "")
+        for note in ("test=1", "csi.volume.kubernetes.io/nodeid=x", "node.alpha.kubernetes.io/ttl-"):
+            self.assertIn("Drover writes annotations", self.tried(bound, "annotate", "--overwrite", "node", first, note))
 
     def test_an_upgrade_takes_over_without_a_gap_and_pods_go_on(self):
         self.run_pod(gpu_pod("before", {GPU: 3}, node="node1"))

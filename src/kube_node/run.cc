@@ -27,10 +27,11 @@
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/device_users.h"
 #include "kube/kubelet/pod_resources.h"
+#include "kube/plugin/node_pods.h"
 #include "kube/plugin/plugin_host.h"
 #include "kube/plugin/pool.h"
-#include "kube/report/node_report.h"
 #include "kube/plugin/whole_gpus.h"
+#include "kube/report/node_report.h"
 #include "kube/rpc/log.h"
 #include "kube_node/checks.h"
 #include "kube_node/gpus.h"
@@ -49,7 +50,8 @@ constexpr auto kKubeletPause = 1s;
 constexpr auto kRuntimePause = 30s;
 constexpr auto kClusterPause = 5s;
 constexpr auto kPatience = 5s;
-constexpr auto kHangs = 2min;  ///< what should take seconds
+constexpr auto kShortPatience = 1s;  ///< while a pod waits
+constexpr auto kHangs = 2min;        ///< what should take seconds
 constexpr std::string_view kDevicePlugin = "device-plugin";
 constexpr std::string_view kDra = "dra";
 
@@ -99,6 +101,15 @@ bool is_among(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+std::function<Result<std::vector<kube::ContainerUse>>()> ask_containers(const cli::KubeNodeOptions& options,
+                                                                        std::chrono::seconds patience) {
+  return [socket = options.kubelet + "/pod-resources/kubelet.sock", patience] {
+    return kube::list_pod_resources(socket, patience).map([](kube::PodResources&& told) {
+      return std::move(told.containers);
+    });
+  };
+}
+
 kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
                                        const kube::PluginConfig& config) {
   kube::NodeReportOptions report;
@@ -109,14 +120,19 @@ kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
   report.events = is_among(options.report, "events");
   report.feature_file = options.feature_file;
   report.config = config;
-  report.containers = [socket = options.kubelet + "/pod-resources/kubelet.sock"] {
-    return kube::list_pod_resources(socket, kPatience).map([](kube::PodResources&& told) {
-      return std::move(told.containers);
-    });
-  };
+  report.containers = ask_containers(options, kPatience);
   report.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
   report.warn = warn;
   return report;
+}
+
+kube::NodePodsOptions pods_options(const cli::KubeNodeOptions& options) {
+  kube::NodePodsOptions pods;
+  pods.node = options.node_name;
+  pods.containers = ask_containers(options, kShortPatience);
+  pods.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
+  pods.warn = warn;
+  return pods;
 }
 
 class Node {
@@ -128,7 +144,10 @@ class Node {
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pool_(std::move(config), has_role(kDra), [this] { notify_claims(); }) {
+        pods_(pods_options(options)),
+        pool_(
+            std::move(config), has_role(kDra), [this] { notify_claims(); },
+            [this](const kube::DeviceQuestion& question) { return pods_.hint(question); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
     check_runtime();
@@ -153,6 +172,7 @@ class Node {
                         [this] { metrics_trouble_.report(metrics_.listen()); });
     periodic_tasks_.add("offering GPUs", kOfferPause, [this] { offer(); });
     periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
+    periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
@@ -165,6 +185,11 @@ class Node {
 
  private:
   bool has_role(std::string_view role) const { return is_among(options_.roles, role); }
+
+  /// Whether schedulers are told what they can choose among.
+  bool chooses() const {
+    return has_role(kDevicePlugin) && is_among(options_.report, "labels") && options_.feature_file.empty();
+  }
 
   /// For whoever starts us anew when we hang.
   http::Page healthz() const {
@@ -271,6 +296,13 @@ class Node {
     return devices;
   }
 
+  void tell_pods() {
+    std::set<std::string> whole;
+    for (const auto& device : kube::whole_gpus(gpus_.inventory(), pool_.offers()).devices)
+      whole.insert(device.uuid);
+    pods_.correct(whole);
+  }
+
   /// With the mutex held.
   kube::NodeState state(kube::PluginDevices offered) const {
     kube::NodeState state;
@@ -299,6 +331,7 @@ class Node {
       if (!api) return;
       api_ = *api;
       if (reports) report_.reach(api_);
+      if (chooses()) pods_.follow(api_);
     }
     const auto served = serve_claims();
     cluster_trouble_.report(served ? Status() : Failure(context(served.error(), "claims are not served")));
@@ -351,6 +384,7 @@ class Node {
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
   kube::MigStrategy mig_strategy_;
   kube::DeviceUsers users_;  ///< of refresh_users() alone
+  kube::NodePods pods_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone

@@ -36,10 +36,12 @@ class Pool::Change {
   const Holders before_;
 };
 
-Pool::Pool(PluginConfig config, bool claims, std::function<void()> used)
+Pool::Pool(PluginConfig config, bool claims, std::function<void()> used,
+           std::function<DeviceHint(const DeviceQuestion&)> hint)
     : config_(std::move(config)),
       has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1),
-      used_(std::move(used)) {}
+      used_(std::move(used)),
+      hint_(std::move(hint)) {}
 
 void Pool::update(PoolFacts facts) {
   const std::lock_guard lock(mutex_);
@@ -124,6 +126,7 @@ std::vector<std::string> Pool::prefer(const std::string& resource, const std::ve
                                       const std::vector<std::string>& must_include, int size) const {
   std::shared_ptr<const PreferredAllocation> preferred;
   std::vector<std::string> free;
+  bool are_parts = false;
   {
     const std::lock_guard lock(mutex_);
     free = unused(available, size - static_cast<int>(must_include.size()));
@@ -131,7 +134,11 @@ std::vector<std::string> Pool::prefer(const std::string& resource, const std::ve
     if (found != nullptr && found->shared)
       return PreferredAllocation::of_replicas(free, must_include, size, config_.shared_policy);
     preferred = preferred_;
+    are_parts = found == nullptr || std::ranges::any_of(found->devices, [&](const OfferedDevice& device) {
+                  return facts_.resources.contains(device.id);
+                });
   }
+  if (hint_ && !are_parts) free = narrowed(free, must_include, size, hint_({resource, size}));
   return preferred->of_gpus(free, must_include, size);
 }
 

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 #include "kube/plugin/allocation.h"
+#include "kube/plugin/chosen_gpus.h"
 #include "kube/plugin/preferred.h"
 #include "kube/plugin/resources.h"
 #include "kube/plugin/usage.h"
@@ -36,8 +37,10 @@ struct PoolFacts {
 class Pool {
  public:
   /// `claims`: whether there are claims of the GPUs too. `used` is called in whichever call changes
-  /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent.
-  explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {});
+  /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent, as
+  /// `hint`, which is asked when the kubelet chooses among whole GPUs, and may block.
+  explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {},
+                std::function<DeviceHint(const DeviceQuestion&)> hint = {});
 
   void update(PoolFacts facts);
   /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
@@ -61,7 +64,8 @@ class Pool {
   /// Waits up to `patience` for a state behind `version`, and answers with the newest.
   Offer wait(const std::string& resource, std::uint64_t version, std::chrono::milliseconds patience) const;
 
-  /// What is not said to be somebody's comes first, also when the kubelet takes it for free.
+  /// What is not said to be somebody's comes first, also when the kubelet takes it for free; then what a
+  /// scheduler has chosen.
   std::vector<std::string> prefer(const std::string& resource, const std::vector<std::string>& available,
                                   const std::vector<std::string>& must_include, int size) const;
 
@@ -85,6 +89,7 @@ class Pool {
   const PluginConfig config_;
   const bool has_rivals_;
   const std::function<void()> used_;
+  const std::function<DeviceHint(const DeviceQuestion&)> hint_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;

@@ -210,5 +210,30 @@ TEST(Pool, PrefersWhenNothingIsKnownYet) {
   EXPECT_THAT(pool.prefer("x/gpu", {"a", "b"}, {}, 1), ElementsAre("a"));
 }
 
+TEST(Pool, TakesWhatASchedulerHasChosenOfWholeGpusOnly) {
+  PluginConfig config;
+  config.resources = {{"x/gpu", "*"}, {"x/part", "*"}};
+  config.shares = {{"x/part", 2, "x/shared", {}}};
+  std::vector<std::string> asked;
+  Pool pool(config, true, {}, [&](const DeviceQuestion& question) {
+    asked.push_back(fmt::format("{} {}", question.size, question.resource));
+    return DeviceHint{true, {uuid(0), uuid(3)}, {}};
+  });
+  pool.saw({}, Usage::Clock::now());
+  auto known = facts(4);
+  pool.update(known);
+  const std::vector<std::string> all = {uuid(0), uuid(1), uuid(2), uuid(3)};
+  EXPECT_THAT(pool.prefer("x/gpu", all, {}, 2), ::testing::UnorderedElementsAre(uuid(0), uuid(3)));
+  EXPECT_THAT(pool.prefer("x/gpu", {uuid(0), uuid(1), uuid(2)}, {}, 2), SizeIs(2));
+  pool.saw({{"default", "pod", "main", {{"x/gpu", {uuid(3)}}}, {}}}, Usage::Clock::now());
+  EXPECT_THAT(pool.prefer("x/gpu", all, {}, 1), ElementsAre(uuid(0))) << "somebody has the other";
+  EXPECT_THAT(asked, ElementsAre("2 x/gpu", "2 x/gpu", "1 x/gpu"));
+  pool.prefer("x/shared", {uuid(0) + "::0", uuid(1) + "::0"}, {}, 1);
+  known.resources[uuid(2)] = "x/gpu";
+  pool.update(known);
+  pool.prefer("x/gpu", all, {}, 1);
+  EXPECT_THAT(asked, SizeIs(3)) << "shares and MIG devices are nobody's choice";
+}
+
 }  // namespace
 }  // namespace drover::kube

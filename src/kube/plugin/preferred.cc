@@ -15,9 +15,9 @@ namespace {
 using placement::DeviceMask;
 
 /// The first `size` of two lists, each once.
-class Selection {
+class FirstIds {
  public:
-  explicit Selection(int size) : size_(static_cast<std::size_t>(std::max(size, 0))) {}
+  explicit FirstIds(int size) : size_(static_cast<std::size_t>(std::max(size, 0))) {}
 
   void add(const std::string& id) {
     if (!full() && taken_.insert(id).second) ids_.push_back(id);
@@ -73,7 +73,7 @@ DeviceMask PreferredAllocation::known(const std::vector<std::string>& ids) const
 std::vector<std::string> PreferredAllocation::of_gpus(const std::vector<std::string>& available,
                                                       const std::vector<std::string>& must_include,
                                                       int size) const {
-  Selection selection(size);
+  FirstIds selection(size);
   selection.add_all(must_include);
   const auto must = known(must_include);
   const auto others = known(available) & ~must;
@@ -93,7 +93,7 @@ std::vector<std::string> PreferredAllocation::of_gpus(const std::vector<std::str
 std::vector<std::string> PreferredAllocation::of_replicas(const std::vector<std::string>& available,
                                                           const std::vector<std::string>& must_include,
                                                           int size, SharedPolicy policy) {
-  Selection selection(size);
+  FirstIds selection(size);
   selection.add_all(must_include);
   std::map<std::string, std::vector<std::string>, std::less<>> free;  // by GPU
   for (const auto& id : available)

@@ -51,6 +51,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- define "drover.labelsNodes" -}}
 {{- if and .Values.report.labels (not .Values.report.featureFile) -}}true{{- end -}}
 {{- end -}}
+{{- define "drover.followsPods" -}}
+{{- if and .Values.roles.devicePlugin (include "drover.labelsNodes" .) -}}true{{- end -}}
+{{- end -}}
 {{- define "drover.writesNodes" -}}
 {{- if or (include "drover.labelsNodes" .) .Values.report.conditions -}}true{{- end -}}
 {{- end -}}
