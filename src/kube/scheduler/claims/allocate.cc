@@ -172,6 +172,10 @@ Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Cla
       return Allocated{results_of(search, found, node, claims), ""};
     case Outcome::kStopped:
       if (search.error() != nullptr) return Failure(*search.error());
+      // One that cannot be had even alone says more.
+      if (claims.size() > 1)
+        for (const auto* claim : claims)
+          if (auto alone = allocate(pools, node, {claim}, options); alone && !alone->fits()) return alone;
       return Allocated{{}, fmt::format("no devices were found within {} tries", options.most_tries)};
     default:
       return Allocated{{}, search.reason()};

@@ -156,10 +156,10 @@ Outcome Search::run(const std::vector<std::size_t>& order, bool only, std::size_
   if (!only)
     for (std::size_t i = 0; i < devices_.candidates().size(); ++i)
       if (std::ranges::find(order, i) == order.end()) order_.push_back(i);
-  left_.clear();
-  furthest_ = nullptr;
+  count_left();
+  furthest_ = hopeless();
+  if (furthest_ != nullptr) return Outcome::kNone;
   tries_left_ = most_tries;
-  path_.clear();
   const auto outcome = from_claim(0);
   for (auto& devices : chosen_) devices.clear();
   if (outcome == Outcome::kFound)
@@ -202,7 +202,7 @@ Outcome Search::from_device(const Choice& choice, std::size_t taken, std::size_t
   if (static_cast<std::size_t>(of_claim) + choice.count - taken > kMostDevicesOfClaim)
     return Outcome::kTooMany;
   if (choice.wish->all) return with_all(choice, taken);
-  if (left_from(choice, start) < choice.count - taken) return Outcome::kNone;
+  if (left_.at(&choice)[start] < choice.count - taken) return Outcome::kNone;
   std::vector<std::size_t> tried;
   for (auto place = start; place < order_.size(); ++place) {
     const auto candidate = order_[place];
@@ -274,18 +274,42 @@ bool Search::may_have(const Choice& choice, std::size_t candidate) const {
          (choice.wish->admin || use == nullptr || use->whole == 0);
 }
 
-std::size_t Search::left_from(const Choice& choice, std::size_t start) {
-  auto& left = left_[&choice];
-  if (left.empty()) {
+/// How many devices each choice could have from a place on, if nothing else was chosen.
+void Search::count_left() {
+  left_.clear();
+  for (const auto* choice : all_choices()) {
+    auto& left = left_[choice];
     left.resize(order_.size() + 1, 0);
     for (auto place = order_.size(); place-- > 0;) {
-      const auto failed = choice.matches[order_[place]] == Match::kFailed;  // it is come to then
-      left[place] = left[place + 1] + (failed                            ? kMostDevicesOfClaim
-                                       : may_have(choice, order_[place]) ? 1
-                                                                         : 0);
+      const auto candidate = order_[place];
+      const auto fails = choice->matches[candidate] == Match::kFailed;  // it has to be come to
+      left[place] = left[place + 1] + (fails ? kMostDevicesOfClaim : could_have(*choice, candidate) ? 1 : 0);
     }
   }
-  return left[start];
+}
+
+/// The first request for which there are too few devices, whatever the others have; nullptr where there is
+/// none, or a selector fails: that has to be told.
+const Choice* Search::hopeless() const {
+  const Choice* found = nullptr;
+  for (const auto& by_request : choices_)
+    for (const auto& by_wish : by_request) {
+      const auto has_too_few = [&](const Choice& choice) {
+        return choice.wish->all ? choice.all.empty() : left_.at(&choice).front() < choice.count;
+      };
+      if (!std::ranges::all_of(by_wish, [](const Choice& choice) { return choice.errors.empty(); }))
+        return nullptr;
+      if (found == nullptr && std::ranges::all_of(by_wish, has_too_few)) found = &by_wish.front();
+    }
+  return found;
+}
+
+std::vector<const Choice*> Search::all_choices() const {
+  std::vector<const Choice*> choices;
+  for (const auto& by_request : choices_)
+    for (const auto& by_wish : by_request)
+      for (const auto& choice : by_wish) choices.push_back(&choice);
+  return choices;
 }
 
 bool Search::was_tried(std::vector<std::size_t>& tried, std::size_t candidate) {
@@ -312,9 +336,7 @@ void Search::find_groups() {
     const auto& candidate = candidates[i];
     Traits traits{{}, {}, candidate.taints, candidate.device->consumes.get(), 0};
     if (traits.consumes != nullptr) traits.pool = candidate.pool;
-    for (const auto& by_request : choices_)
-      for (const auto& by_wish : by_request)
-        for (const auto& choice : by_wish) traits.matches.push_back(choice.matches[i]);
+    for (const auto* choice : all_choices()) traits.matches.push_back(choice->matches[i]);
     for (const auto& constraints : constraints_)
       for (const auto& state : constraints) {
         const auto* const value = attribute(candidate.kind(), state.constraint().attribute);

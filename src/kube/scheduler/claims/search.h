@@ -92,7 +92,9 @@ class Search {
   bool choose(const Choice& choice, std::size_t candidate);
   void undo();
   bool may_have(const Choice& choice, std::size_t candidate) const;
-  std::size_t left_from(const Choice& choice, std::size_t start);
+  void count_left();
+  const Choice* hopeless() const;
+  std::vector<const Choice*> all_choices() const;
   bool was_tried(std::vector<std::size_t>& tried, std::size_t candidate);
   void find_groups();
   std::string why_not(const Choice& choice) const;
