@@ -273,7 +273,8 @@ class Comparison:
         return checker.given["minor"] < 37 and bool(checker.counters)
 
     def differs(self, where, checker, their, our):
-        if self.waits(their) or "binding conditions" in our.get("none", "") + our.get("error", ""):
+        waiting = any(device.get("bindingConditions") for device in checker.devices.values())
+        if self.waits(their) or "binding conditions" in our.get("none", "") or ("CEL" in their.get("error", "") and waiting):
             self.counts["unsupported"] += 1
         elif kind(our) == "results" and ONE_WAY in their.get("error", ""):
             self.counts["another way"] += 1

@@ -76,7 +76,9 @@ TEST(ReadResourceSlice, RefusesNonsense) {
   const auto with = [](const json& device) { return slice("s", {device}); };
   for (const auto& wrong :
        {json::object(), slice("", {}), slice("s", {}, {{"driver", ""}}), slice("s", {}, {{"pool", 1}}),
-        with(gpu("")), with(gpu("g", {{"attributes", {{"a", {{"float", 1.5}}}}}})),
+        slice("s", {}, {{"pool", {{"generation", -1}}}}),
+        slice("s", {}, {{"pool", {{"resourceSliceCount", 0}}}}), with(gpu("")),
+        with(gpu("g", {{"attributes", {{"a", {{"float", 1.5}}}}}})),
         with(gpu("g", {{"attributes", {{"a", {{"int", "1"}}}}}})),
         with(gpu("g", {{"attributes", {{"a", {{"ints", {1, "2"}}}}}}})),
         with(gpu("g",

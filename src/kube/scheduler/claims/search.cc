@@ -19,7 +19,7 @@ std::string named(const ResourceClaim& claim) {
   return fmt::format("the ResourceClaim '{}/{}'", claim.name_space, claim.name);
 }
 
-bool has_priority(const Choice& one, const Choice* other) {
+bool is_as_far_as(const Choice& one, const Choice* other) {
   return other == nullptr || std::pair(one.claim, one.request) >= std::pair(other->claim, other->request);
 }
 
@@ -192,11 +192,11 @@ Outcome Search::from_request(std::size_t claim, std::size_t request) {
 
 Outcome Search::from_device(const Choice& choice, std::size_t taken, std::size_t start) {
   if (choice.wish->all && choice.all.empty()) {
-    if (has_priority(choice, furthest_)) furthest_ = &choice;
+    if (is_as_far_as(choice, furthest_)) furthest_ = &choice;
     return Outcome::kNone;
   }
   if (taken == choice.count) return from_request(choice.claim, choice.request + 1);
-  if (has_priority(choice, furthest_)) furthest_ = &choice;
+  if (is_as_far_as(choice, furthest_)) furthest_ = &choice;
   const auto of_claim = std::ranges::count_if(
       path_, [&](const Chosen& chosen) { return chosen.choice->claim == choice.claim; });
   if (static_cast<std::size_t>(of_claim) + choice.count - taken > kMostDevicesOfClaim)
@@ -375,8 +375,7 @@ std::string Search::why_not(const Choice& choice) const {
     if (may_have(choice, i)) ++free;
   }
   const auto wanted = std::max<std::size_t>(choice.count, 1);
-  if (matching < wanted && unsupported != nullptr)
-    return fmt::format("a device that matches {}", *unsupported);
+  if (free < wanted && unsupported != nullptr) return fmt::format("a device that matches {}", *unsupported);
   if (matching == 0) return "no device matches";
   if (matching < wanted) return "too few devices match";
   if (untainted < wanted) return "devices that match have taints that it does not tolerate";

@@ -181,6 +181,8 @@ Result<ResourceSlice> read_resource_slice(const json& object) {
     reader.mistake("it has no name, no driver, or no pool");
   slice.generation = reader.number(pool, "generation").value_or(0);
   slice.slice_count = reader.number(pool, "resourceSliceCount").value_or(0);
+  if (slice.generation < 0 || slice.slice_count < 1)
+    reader.mistake("its pool has no generation, or no slices");
   slice.nodes = read_choice(reader, spec);
   slice.nodes_by_device = reader.flag(spec, "perDeviceNodeSelection");
   if (chooses_nothing(slice.nodes) && !slice.nodes_by_device)
