@@ -26,10 +26,10 @@ namespace drover::kube {
 struct NodePod {
   PodName name;
   std::string uid;
-  std::uint64_t version = 0;  ///< the server's, by which pods are ordered: that with which it was bound
-  std::string created;        ///< orders those of one version
-  bool waits = false;         ///< to be started
-  bool ended = false;         ///< or is about to
+  std::uint64_t version = 0;      ///< the server's, by which pods are ordered: that with which it was bound
+  std::string created;            ///< orders those of one version
+  bool waits = false;             ///< to be started
+  bool ended = false;             ///< or is about to
   std::vector<std::string> gpus;  ///< were chosen for it: UUIDs, sorted; empty: none, or nonsense
   /// What one of its containers asks for, by resource.
   struct Container {

@@ -1,6 +1,7 @@
 #include "kube/scheduler/bound_jobs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace drover::kube::scheduler {
@@ -54,31 +55,40 @@ void BoundJobs::sync(placement::Cluster& cluster, bool anew) {
     sizes_.clear();
     for (const auto& [job, pods] : jobs_) changed_.insert(job);
   }
+  if (changed_.empty()) return;
   for (const auto& job : changed_) drop(cluster, job);
-  for (const auto& job : changed_)
-    if (const auto found = jobs_.find(job); found != jobs_.end()) add(cluster, job, found->second);
+  std::erase_if(running_, [this](const RunningJob& running) { return changed_.contains(running.job.id); });
+  std::vector<RunningJob> added;
+  for (const auto& job : changed_) {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end()) continue;
+    auto running = add(cluster, job, found->second);
+    if (found->second.begin()->second.ours) added.push_back(std::move(running));
+  }
   changed_.clear();
+  if (added.empty()) return;
+  std::vector<RunningJob> merged;
+  merged.reserve(running_.size() + added.size());
+  const auto from = [](auto& jobs) {
+    return std::pair(std::make_move_iterator(jobs.begin()), std::make_move_iterator(jobs.end()));
+  };
+  const auto [one, one_end] = from(running_);
+  const auto [other, other_end] = from(added);
+  std::merge(one, one_end, other, other_end, std::back_inserter(merged),
+             [](const RunningJob& a, const RunningJob& b) { return a.job.id < b.job.id; });
+  running_ = std::move(merged);
 }
 
 void BoundJobs::drop(placement::Cluster& cluster, const std::string& job) {
-  if (const auto size = sizes_.find(job); size != sizes_.end()) {
-    const auto known = job_of_size(job, size->second);
-    for (std::size_t rank = 0; rank < size->second; ++rank)
-      cluster.release(placement::allocation_id(known, rank));
-    sizes_.erase(size);
-  }
-  const auto found = running_at_.find(job);
-  if (found == running_at_.end()) return;
-  const auto at = found->second;
-  running_at_.erase(found);
-  if (at + 1 != running_.size()) {
-    running_[at] = std::move(running_.back());
-    running_at_[running_[at].job.id] = at;
-  }
-  running_.pop_back();
+  const auto size = sizes_.find(job);
+  if (size == sizes_.end()) return;
+  const auto known = job_of_size(job, size->second);
+  for (std::size_t rank = 0; rank < size->second; ++rank)
+    cluster.release(placement::allocation_id(known, rank));
+  sizes_.erase(size);
 }
 
-void BoundJobs::add(placement::Cluster& cluster, const std::string& job, const Pods& pods) {
+RunningJob BoundJobs::add(placement::Cluster& cluster, const std::string& job, const Pods& pods) {
   const auto& first = pods.begin()->second;
   RunningJob running{first.job, {}, first.started, true};
   running.job.gang.members.clear();
@@ -92,9 +102,7 @@ void BoundJobs::add(placement::Cluster& cluster, const std::string& job, const P
     cluster.restore(placement::allocation_id(running.job, rank), running.job.gang.members[rank],
                     running.decisions[rank]);
   sizes_[job] = pods.size();
-  if (!first.ours) return;
-  running_at_[job] = running_.size();
-  running_.push_back(std::move(running));
+  return running;
 }
 
 }  // namespace drover::kube::scheduler

@@ -33,7 +33,7 @@ class BoundJobs {
 
   /// Brings into the cluster what has changed since the last time; everything, when it is a new cluster.
   void sync(placement::Cluster& cluster, bool anew = false);
-  /// Of ours, as of the last sync(); in no order.
+  /// Of ours, as of the last sync(); by their ids.
   const std::vector<placement::RunningJob>& running() const { return running_; }
   /// The uids of its pods.
   std::vector<std::string> pods_of(const std::string& job) const;
@@ -42,14 +42,13 @@ class BoundJobs {
   using Pods = std::map<std::string, BoundPod>;  ///< by uid
 
   void drop(placement::Cluster& cluster, const std::string& job);
-  void add(placement::Cluster& cluster, const std::string& job, const Pods& pods);
+  placement::RunningJob add(placement::Cluster& cluster, const std::string& job, const Pods& pods);
 
   std::unordered_map<std::string, Pods> jobs_;
   std::unordered_map<std::string, std::string> job_of_;  ///< by uid
   std::set<std::string> changed_;                        ///< jobs
   std::vector<placement::RunningJob> running_;
-  std::unordered_map<std::string, std::size_t> running_at_;  ///< by job
-  std::unordered_map<std::string, std::size_t> sizes_;       ///< of jobs in the cluster
+  std::unordered_map<std::string, std::size_t> sizes_;  ///< of jobs in the cluster
 };
 
 }  // namespace drover::kube::scheduler

@@ -29,12 +29,14 @@ bool Scheduler::lets_admins(const std::string& name_space) const {
 }
 
 void Scheduler::put_slice(ResourceSlice slice) {
+  changed_ = true;
   const auto node = slice.nodes.node_name;
   claims_.put_slice(std::move(slice));
   if (!node.empty()) put_places(node);
 }
 
 void Scheduler::remove_slice(const std::string& name) {
+  changed_ = true;
   const auto node = claims_.node_of_slice(name);
   claims_.remove_slice(name);
   if (!node.empty()) put_places(node);
@@ -51,7 +53,18 @@ void Scheduler::remove_device_class(const std::string& name) {
   change_cluster([&](Cluster& cluster) { cluster.remove_device_class(name); });
 }
 
+void Scheduler::put_taint_rule(const DeviceTaintRule& rule) {
+  changed_ = true;
+  claims_.put_taint_rule(rule);
+}
+
+void Scheduler::remove_taint_rule(const std::string& name) {
+  changed_ = true;
+  claims_.remove_taint_rule(name);
+}
+
 void Scheduler::put_claim(ResourceClaim claim) {
+  changed_ = true;
   const auto uid = claim.uid;
   if (const auto decided = decided_claims_.find(uid); decided != decided_claims_.end()) {
     if (claim.allocation) {
@@ -66,6 +79,7 @@ void Scheduler::put_claim(ResourceClaim claim) {
 }
 
 void Scheduler::remove_claim(const std::string& uid) {
+  changed_ = true;
   decided_claims_.erase(uid);
   claims_.remove_claim(uid);
   bound_.remove(claim_job(uid));

@@ -114,6 +114,7 @@ void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
       eligible_.note_all();
     else
       eligible_.note_node(name);
+    changed_ = true;
     cluster_.put_node(std::move(node));
   }
   put_places(name);
@@ -125,10 +126,14 @@ void Scheduler::put_places(const std::string& name) {
   gone_nodes_.erase(name);
   if (places_.node(name) == nullptr && name < last_node_) out_of_order_ = true;
   last_node_ = std::max(last_node_, name);
-  places_.set_node(placement_node(*state->second.node));
+  auto made = placement_node(*state->second.node);
+  if (const auto* const before = places_.node(name); before != nullptr && *before == made) return;
+  places_.set_node(std::move(made));
+  changed_ = true;
 }
 
 void Scheduler::remove_node(const std::string& name) {
+  changed_ = true;
   cluster_.remove_node(name);
   gpus_.erase(name);
   eligible_.note_all();
@@ -161,6 +166,19 @@ Scheduler::Known Scheduler::known(PodObject object) {
   return made;
 }
 
+/// Whether nothing has changed but what was decided, or nobody looks at.
+bool Scheduler::is_as_known(const Known& next, const Known& now) const {
+  const auto &pod = next.object.pod, &before = now.object.pod;
+  const bool same_place = next.node.empty()
+                              ? now.decided || now.node.empty()
+                              : next.node == now.node && (next.gpus.empty() || next.gpus == now.gpus);
+  return same_place && pod.made_from == before.made_from && pod.labels == before.labels &&
+         pod.terminating == before.terminating && pod.claims == before.claims &&
+         pod.started == before.started && pod.time_limit == before.time_limit &&
+         next.object.gang == now.object.gang && next.object.queues == now.object.queues &&
+         next.object.mistake == now.object.mistake;
+}
+
 void Scheduler::put_pod(PodObject object) {
   const auto uid = object.pod.uid;
   if (object.pod.ended) {
@@ -175,6 +193,11 @@ void Scheduler::put_pod(PodObject object) {
     return;
   }
   auto& now = found->second;
+  if (is_as_known(next, now)) {
+    now.object.pod = std::move(next.object.pod);
+    if (!next.node.empty() && std::exchange(now.decided, false)) now.claims.clear();
+    return;
+  }
   if (next.node.empty() && now.decided) {
     next.node = now.node;
     next.gpus = now.gpus;
@@ -200,6 +223,7 @@ void Scheduler::remove_pod(const std::string& uid) {
 }
 
 void Scheduler::take(const std::string& uid, Known& known) {
+  changed_ = true;
   auto pod = known.object.pod;
   pod.node_name = known.node;
   if (is_ours(known) && known.object.gang) gangs_.put_pod(pod, *known.object.gang, known.object.queues.own);
@@ -215,6 +239,7 @@ void Scheduler::take(const std::string& uid, Known& known) {
 }
 
 void Scheduler::give_back(const std::string& uid, const Known& known) {
+  changed_ = true;
   waiting_.erase(uid);
   without_gpus_.erase(uid);
   if (known.node.empty()) return;
@@ -360,6 +385,7 @@ void Scheduler::put_off(const std::vector<std::string>& uids, Round& round) cons
 }
 
 Round Scheduler::decide(TimePoint now) {
+  changed_ = false;
   prepare();
   Round round;
   const auto waiting = waiting_jobs(now, round);
@@ -418,6 +444,7 @@ void Scheduler::failed(const std::string& uid, TimePoint until, bool claims_stan
   if (found == pods_.end()) return;
   auto& known = found->second;
   known.not_before = until;
+  changed_ = true;
   if (std::exchange(known.evicted, false))
     bound_.put(uid, bound_pod(known));
   else if (known.decided)

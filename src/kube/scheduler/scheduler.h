@@ -99,7 +99,10 @@ class Scheduler {
   void remove_pod(const std::string& uid);
   void put_namespace(const std::string& name, Labels labels, QueueNames queues);
   void remove_namespace(const std::string& name);
-  void set_sharing(Sharing sharing) { sharing_ = std::move(sharing); }
+  void set_sharing(Sharing sharing) {
+    sharing_ = std::move(sharing);
+    changed_ = true;
+  }
   /// Devices that drivers publish, and claims of them.
   void put_slice(ResourceSlice slice);
   void remove_slice(const std::string& name);
@@ -107,18 +110,25 @@ class Scheduler {
   void remove_claim(const std::string& uid);
   void put_device_class(const DeviceClass& device_class);
   void remove_device_class(const std::string& name);
-  void put_taint_rule(const DeviceTaintRule& rule) { claims_.put_taint_rule(rule); }
-  void remove_taint_rule(const std::string& name) { claims_.remove_taint_rule(name); }
+  void put_taint_rule(const DeviceTaintRule& rule);
+  void remove_taint_rule(const std::string& name);
   /// PodGroups, Jobs and what else says how large gangs are.
-  GangBook& gangs() { return gangs_; }
+  GangBook& gangs() {
+    changed_ = true;
+    return gangs_;
+  }
+  std::vector<ObjectPath> absent_groups() const { return gangs_.absent(); }
   /// For what else stands in the cluster: volumes and their claims, classes of devices. What `change` does
   /// may matter to every pod.
   template <typename Change>
   void change_cluster(const Change& change) {
     change(cluster_);
     eligible_.note_all();
+    changed_ = true;
   }
 
+  /// Whether anything has changed since the last decision that the next one may be another for.
+  bool has_changed() const { return changed_; }
   Round decide(TimePoint now);
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.
@@ -154,6 +164,7 @@ class Scheduler {
     return known.object.pod.made_from->scheduler_name == options_.name;
   }
   Known known(PodObject object);
+  bool is_as_known(const Known& next, const Known& now) const;
   void take(const std::string& uid, Known& known);
   void give_back(const std::string& uid, const Known& known);
   BoundPod bound_pod(const Known& known) const;
@@ -205,6 +216,7 @@ class Scheduler {
   std::set<std::string> gone_nodes_;             ///< on which there are still pods
   std::string last_node_;                        ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
+  bool changed_ = true;
 };
 
 }  // namespace drover::kube::scheduler

@@ -236,7 +236,7 @@ void ClusterWatch::follow_if_served() {
 void ClusterWatch::read_absent_groups() {
   const auto found = std::make_shared<std::promise<std::vector<ObjectPath>>>();
   auto answer = found->get_future();
-  loop_.change([found](Scheduler& scheduler) { found->set_value(scheduler.gangs().absent()); });
+  loop_.change([found](Scheduler& scheduler) { found->set_value(scheduler.absent_groups()); });
   if (answer.wait_for(kAnswer) != std::future_status::ready) return;
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(asked_, [&](const auto& asked) { return now - asked.second > kAskAgain; });

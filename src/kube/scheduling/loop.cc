@@ -15,6 +15,7 @@
 namespace drover::kube {
 namespace {
 
+using namespace std::chrono_literals;
 using scheduler::PodName;
 
 constexpr FairPool::Key kEverybody = 0;
@@ -64,7 +65,8 @@ void SchedulingLoop::begin() {
 }
 
 void SchedulingLoop::run(const std::stop_token& stop) {
-  auto wait = std::chrono::milliseconds::zero();
+  auto wait = 0ms;
+  std::chrono::steady_clock::time_point due{};
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     changed_.wait_for(lock, stop, wait, [this] { return !changes_.empty(); });
@@ -73,7 +75,9 @@ void SchedulingLoop::run(const std::stop_token& stop) {
     const bool begun = begun_;
     lock.unlock();
     for (const auto& change : changes) change(scheduler_);
-    wait = begun ? decide() : kUntilItBegins;
+    const auto now = std::chrono::steady_clock::now();
+    if (begun && (scheduler_.has_changed() || now >= due)) due = std::chrono::steady_clock::now() + decide();
+    wait = begun ? std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(due - now)) : kUntilItBegins;
     lock.lock();
   }
 }

@@ -10,10 +10,16 @@ namespace drover::placement::schedule {
 namespace {
 
 /// By id, so that their order in the question does not matter.
-std::vector<const RunningJob*> sorted(const std::vector<RunningJob>& running) {
+std::vector<const RunningJob*> sorted(std::vector<const RunningJob*> running) {
+  const auto id = [](const RunningJob* each) -> const std::string& { return each->job.id; };
+  if (!std::ranges::is_sorted(running, {}, id)) std::ranges::sort(running, {}, id);
+  return running;
+}
+
+std::vector<const RunningJob*> all_of(const std::vector<RunningJob>& running) {
   std::vector<const RunningJob*> result;
+  result.reserve(running.size());
   for (const auto& each : running) result.push_back(&each);
-  std::ranges::sort(result, {}, [](const auto* each) -> const std::string& { return each->job.id; });
   return result;
 }
 
@@ -24,9 +30,9 @@ std::vector<Runner*> chosen(const std::vector<Runner*>& candidates, const Subset
 }
 
 std::vector<const RunningJob*> ending_of(const std::vector<RunningJob>& running) {
-  auto result = sorted(running);
+  auto result = all_of(running);
   std::erase_if(result, [](const auto* each) { return !each->ending; });
-  return result;
+  return sorted(std::move(result));
 }
 
 }  // namespace
@@ -41,7 +47,7 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
       ending_(ending_of(running)),
       room_(cluster, ending_),
       victims_(fair_share_, limits_) {
-  for (const auto* each : sorted(running)) {
+  for (const auto* each : sorted(all_of(running))) {
     auto& runner = runners_.emplace_back();
     runner = {each, &shapes_.of(each->job.gang), fair_share_.queue_of(each->job),
               limits_.accounts_of(each->job), each->ending};

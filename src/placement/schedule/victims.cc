@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace drover::placement::schedule {
 namespace {
@@ -15,11 +16,18 @@ bool contains(const std::vector<int>& line, int queue) {
 void Victims::set_runners(std::deque<Runner>& runners) {
   runners_ = &runners;
   order_.resize(runners.size());
+  ordered_ = false;
+}
+
+/// When it is asked for: most plans look for no victims.
+const std::vector<std::size_t>& Victims::order() {
+  if (std::exchange(ordered_, true)) return order_;
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::ranges::sort(order_, {}, [&](std::size_t i) {
-    const auto& running = *runners[i].running;
+    const auto& running = *(*runners_)[i].running;
     return std::tuple(running.job.priority, -running.started_at.time_since_epoch(), i);
   });
+  return order_;
 }
 
 void Victims::pass(const Waiter& waiter) {
@@ -59,9 +67,9 @@ bool Victims::is_protected(const Waiter& waiter, const Runner& runner,
   return false;
 }
 
-std::vector<Runner*> Victims::candidates(const Waiter& waiter) const {
+std::vector<Runner*> Victims::candidates(const Waiter& waiter) {
   std::vector<Runner*> result;
-  for (const auto i : order_) {
+  for (const auto i : order()) {
     auto& runner = (*runners_)[i];
     if (!fair_share_.any_guarantee() && runner.running->job.priority >= waiter.job->priority)
       break;  // as all after it

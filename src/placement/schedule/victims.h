@@ -47,13 +47,14 @@ class Victims {
   void pass(const Waiter& waiter);
 
   /// Whoever may be ended for it, in order of preference.
-  std::vector<Runner*> candidates(const Waiter& waiter) const;
+  std::vector<Runner*> candidates(const Waiter& waiter);
   /// Whether these may be ended together.
   bool allowed(const Waiter& waiter, std::vector<Runner*> victims) const;
   /// Whether the waiter keeps within all limits when these have ended.
   bool enough(const Waiter& waiter, const std::vector<Runner*>& victims) const;
 
  private:
+  const std::vector<std::size_t>& order();
   bool reclaims(const Waiter& waiter, const Runner& runner) const;
   /// By a queue that the waiter does not stand in; `less` has what is taken from each queue already.
   bool is_protected(const Waiter& waiter, const Runner& runner, const std::map<int, Load>& less) const;
@@ -62,6 +63,7 @@ class Victims {
   const LimitLedger& limits_;
   std::deque<Runner>* runners_ = nullptr;
   std::vector<std::size_t> order_;
+  bool ordered_ = false;
   std::set<int> passed_;  ///< queues
 };
 
