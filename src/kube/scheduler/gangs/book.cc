@@ -51,13 +51,12 @@ class GangBook::Look {
   };
 
   static bool is_gated(const Entry& entry) { return !entry.made_from->scheduling_gates.empty(); }
-  static bool has_started(const Entry& entry) { return entry.bound || entry.member.succeeded; }
 
   void count() {
     for (const auto& [uid, entry] : ranked_) {
       if (entry->bound && !entry->member.succeeded) view_.bound.push_back(*uid);
       auto& part = parts_[entry->member.subgroup];
-      if (has_started(*entry)) {
+      if (entry->bound) {
         ++all_.started;
         ++part.started;
       } else if (is_gated(*entry)) {
@@ -137,7 +136,7 @@ class GangBook::Look {
     std::set<const Entry*> chosen;
     auto needed = wanted_.minimum - all_.started;
     const auto take = [&](const Entry* entry, int& left) {
-      if (left <= 0 || has_started(*entry) || is_gated(*entry) || !chosen.insert(entry).second) return false;
+      if (left <= 0 || entry->bound || is_gated(*entry) || !chosen.insert(entry).second) return false;
       --left;
       return true;
     };
@@ -147,7 +146,7 @@ class GangBook::Look {
       if (take(entry, of_part[entry->member.subgroup])) --needed;
     for (const auto& [unused, entry] : ranked_) take(entry, needed);
     for (const auto& [uid, entry] : ranked_)
-      if (!has_started(*entry) && !is_gated(*entry))
+      if (!entry->bound && !is_gated(*entry))
         (chosen.contains(entry) ? view_.together : view_.later).push_back(*uid);
   }
 
@@ -169,7 +168,7 @@ GangBook::ObjectKey GangBook::key_of(const Resource& resource, std::string_view 
 
 void GangBook::put_pod(const Pod& pod, GangMember member, std::string queue) {
   remove_pod(pod.uid);
-  if ((pod.ended && !member.succeeded) || (pod.terminating && !member.succeeded)) return;
+  if ((pod.ended || pod.terminating) && !member.succeeded) return;
   const auto gang = member.gang;
   if (!member.size && member.object) {
     const auto& object = *member.object;
