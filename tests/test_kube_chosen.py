@@ -14,7 +14,7 @@ import kube
 from kube.machine import wait_for
 from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
 
-CHOSEN, TOPOLOGY = "drover/gpus", "drover/gpu-topology"
+CHOSEN, TOPOLOGY = "drover.dev/gpus", "drover.dev/gpu-topology"
 PODS = int(os.environ.get("DROVER_CHOSEN_PODS", "40"))
 
 

@@ -195,11 +195,11 @@ class SimulatedTest(InstalledTest):
         bound = self.account_of_pod_on(first)
         for node in (first, second):
             self.run_pod(kube.pod(f"pod-{node}", "sleep", 10000, node=node))
-        self.assertEqual(self.tried(bound, "annotate", "pod", f"pod-{first}", "drover/gpus=GPU-1"), "")
-        self.assertIn("may not write pods of another", self.tried(bound, "annotate", "pod", f"pod-{second}", "drover/gpus=GPU-1"))
-        for words in (["annotate", "pod", f"pod-{first}", "drover/other=1"], ["label", "pod", f"pod-{first}", "drover/gpus=1"],
+        self.assertEqual(self.tried(bound, "annotate", "pod", f"pod-{first}", "drover.dev/gpus=GPU-1"), "")
+        self.assertIn("may not write pods of another", self.tried(bound, "annotate", "pod", f"pod-{second}", "drover.dev/gpus=GPU-1"))
+        for words in (["annotate", "pod", f"pod-{first}", "drover/other=1"], ["label", "pod", f"pod-{first}", "drover.dev/gpus=1"],
                       ["set", "image", "pod", f"pod-{first}", "*=other"]):
-            self.assertIn("Drover writes the annotation drover/gpus", self.tried(bound, *words))
+            self.assertIn("Drover writes the annotation drover.dev/gpus", self.tried(bound, *words))
 
     def test_a_node_s_pod_may_write_nothing_but_its_own_labels_of_its_own_node(self):
         first, second = (node.name for node in self.cluster.nodes)

@@ -40,7 +40,7 @@ class SchedulerTest(kube.ClusterTest):
                                       name="drover-scheduler")
 
     def make_node(self, name, gpus, pairs=(), named=True, **spec):
-        annotations = {"drover/gpu-topology": topology(name, gpus, pairs)} if named else {}
+        annotations = {"drover.dev/gpu-topology": topology(name, gpus, pairs)} if named else {}
         resources = {"cpu": "16", "memory": "64Gi", "pods": "110", GPU: str(gpus)}
         self.cluster.apply({"apiVersion": "v1", "kind": "Node", "spec": spec,
                             "metadata": {"name": name, "annotations": annotations, "labels": {"kubernetes.io/hostname": name}}})
@@ -56,7 +56,7 @@ class SchedulerTest(kube.ClusterTest):
 
     def bound(self, name):
         pod = self.cluster.wait("pod", name, lambda pod: pod["spec"].get("nodeName"))
-        return pod["spec"]["nodeName"], pod["metadata"].get("annotations", {}).get("drover/gpus")
+        return pod["spec"]["nodeName"], pod["metadata"].get("annotations", {}).get("drover.dev/gpus")
 
     def refusal(self, name, *words):
         """Waits until its condition says all these words; returns the message."""
@@ -162,7 +162,7 @@ class ClaimTest(SchedulerTest):
 
     def test_claims_get_the_best_joined_devices_and_give_them_back(self):
         self.make_node("dra", 0, pairs=())
-        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover.dev/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
         self.publish("dra", 4)
         self.make_claiming_pod("two", 2)
         self.assertEqual(self.devices("two"), ["gpu-1", "gpu-2"])

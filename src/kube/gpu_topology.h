@@ -12,9 +12,9 @@
 namespace drover::kube {
 
 /// Of a Node: write_topology() of the GPUs that its kubelet gives out whole.
-inline constexpr std::string_view kTopologyAnnotation = "drover/gpu-topology";
+inline constexpr std::string_view kTopologyAnnotation = "drover.dev/gpu-topology";
 /// Of a pod: the UUIDs of the GPUs that were chosen for it, with commas between.
-inline constexpr std::string_view kChosenGpusAnnotation = "drover/gpus";
+inline constexpr std::string_view kChosenGpusAnnotation = "drover.dev/gpus";
 
 std::string write_topology(const gpu::Inventory& inventory);
 /// kInvalid names the first mistake. There is nothing in it but what write_topology() has written.

@@ -25,7 +25,8 @@ TEST(WithdrawTest, WhatWeWroteGoesAndThatOfOthersStays) {
   auto ours = node_named("gpu-1");
   ours["metadata"]["managedFields"] = json::array({{{"manager", "kubelet"}}, {{"manager", kLabelsManager}}});
   for (const auto& node : {ours, node_named("other")}) ASSERT_TRUE(api.create({kNodes}, node));
-  ASSERT_TRUE(apply_labels(api, "gpu-1", {{"nvidia.com/gpu.count", "8"}}, {{"drover/gpu-topology", "{}"}}));
+  ASSERT_TRUE(
+      apply_labels(api, "gpu-1", {{"nvidia.com/gpu.count", "8"}}, {{"drover.dev/gpu-topology", "{}"}}));
   ASSERT_TRUE(set_node_condition(api, "gpu-1", {"DroverGpusReady", "True", "AllReady", "all"}, TimePoint()));
   const auto asked = api.requests().size();
 

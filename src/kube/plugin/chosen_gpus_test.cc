@@ -119,7 +119,7 @@ json pod_object(const std::string& gpus) {
             {"uid", "u"},
             {"resourceVersion", "12"},
             {"creationTimestamp", "2026-01-01T00:00:00Z"},
-            {"annotations", {{"drover/gpus", gpus}}}}},
+            {"annotations", {{"drover.dev/gpus", gpus}}}}},
           {"spec",
            {{"initContainers", json::array({{{"name", "i"}, {"resources", {{"limits", {{kGpu, "1"}}}}}},
                                             {{"name", "s"}, {"restartPolicy", "Always"}}})},

@@ -35,7 +35,7 @@ class NodePodsTest : public ::testing::Test {
          {{"nodeName", node},
           {"containers", json::array({{{"name", "c"}, {"resources", {{"limits", {{kGpus, count}}}}}}})}}},
         {"status", {{"phase", "Pending"}}}};
-    if (!gpus.empty()) pod["metadata"]["annotations"]["drover/gpus"] = gpus;
+    if (!gpus.empty()) pod["metadata"]["annotations"]["drover.dev/gpus"] = gpus;
     ASSERT_TRUE(api_->create({kPods, "n"}, pod));
   }
   std::string chosen(const std::string& name) {
@@ -131,7 +131,7 @@ TEST_F(NodePodsTest, WritesTheTruth) {
   // Whoever writes it again and again does not make us do so too.
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(api_->patch({kPods, "n", "wrong"}, PatchType::kMerge,
-                            {{"metadata", {{"annotations", {{"drover/gpus", "GPU-2"}}}}}}));
+                            {{"metadata", {{"annotations", {{"drover.dev/gpus", "GPU-2"}}}}}}));
     std::this_thread::sleep_for(50ms);
     pods.correct(all);
   }

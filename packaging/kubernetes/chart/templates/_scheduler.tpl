@@ -63,11 +63,3 @@ properties:
         lastTransitionTime: {type: string, format: date-time}
         observedGeneration: {type: integer, format: int64}
 {{- end -}}
-
-{{- define "drover.duration" -}}
-type: string
-maxLength: 32
-x-kubernetes-validations:
-  - rule: self.matches('^([0-9]+(ms|s|m|h|d))+$')
-    message: a time is written as 90s, 1h30m or 2d
-{{- end -}}

@@ -32,8 +32,6 @@ class SharingReader {
     queue.guarantee = limits("guarantee");
     queue.weight = static_cast<int>(number("weight", 0, std::numeric_limits<int>::max()).value_or(1));
     queue.users = reader_.texts(spec_, "namespaces");
-    queue.most.timeout = duration("timeout");
-    queue.most.idle_timeout = duration("idleTimeout");
     DROVER_CHECK_OK(reader_.status(fmt::format("the queue '{}'", shortened(name_))));
     Rules alone;
     alone.queues.emplace(queue.path, queue);
@@ -89,15 +87,6 @@ class SharingReader {
       return std::nullopt;
     }
     return number;
-  }
-
-  std::optional<std::chrono::milliseconds> duration(const char* name) {
-    const auto text = reader_.text(spec_, name);
-    if (text.empty()) return std::nullopt;
-    const auto duration = parse_duration(text);
-    if (duration) return *duration;
-    reader_.mistake(fmt::format("'{}': {}", name, duration.error().message));
-    return std::nullopt;
   }
 
   FieldReader reader_;

@@ -30,9 +30,7 @@ TEST(Sharing, IsOneToOneWithTheRulesOfPlacement) {
       {object_of("research.vision", {{"limit", {{"gpus", 8}, {"cpus", "1500m"}, {"memory", "1Gi"}}},
                                      {"guarantee", {{"gpus", "2.5"}}},
                                      {"weight", 3},
-                                     {"namespaces", {"a", "b"}},
-                                     {"timeout", "12h"},
-                                     {"idleTimeout", "30m"}}),
+                                     {"namespaces", {"a", "b"}}}),
        object_of("empty", nullptr)},
       {object_of("team", {{"limit", {{"gpus", 4}}}, {"maxPriority", 1000}})});
   EXPECT_THAT(sharing.refused_queues, IsEmpty());
@@ -43,7 +41,6 @@ TEST(Sharing, IsOneToOneWithTheRulesOfPlacement) {
   EXPECT_EQ(queue.guarantee, (placement::Limits{2500, {}, {}}));
   EXPECT_EQ(queue.weight, 3);
   EXPECT_THAT(queue.users, ElementsAre("a", "b"));
-  EXPECT_EQ(queue.most, (placement::TimeLimits{std::chrono::hours(12), std::chrono::minutes(30)}));
   EXPECT_EQ(sharing.rules.queues.at("empty"), (placement::Queue{.path = "empty"}));
   const placement::Subject team{placement::SubjectKind::kNamespace, "team"};
   EXPECT_EQ(sharing.rules.quotas.at(team).limit, (placement::Limits{4000, {}, {}}));
@@ -61,8 +58,7 @@ TEST(Sharing, AMistakeIsToldOfItsObjectAndUndoesNoOther) {
       {{{"limit", {{"gpus", "9999999999999"}}}}, "absurdly much"},
       {{{"limit", {{"gpus", 1}}}, {"guarantee", {{"gpus", 2}}}}, "is sure of 2000"},
       {{{"weight", 0}}, "a weight of 0 is not possible"},
-      {{{"namespaces", {"a", "a"}}}, "named twice"},
-      {{{"timeout", "soon"}}, "'timeout'"}};
+      {{{"namespaces", {"a", "a"}}}, "named twice"}};
   for (const auto& [spec, message] : wrong) {
     const auto sharing = read_sharing({object_of("bad", spec), object_of("good", json::object())}, {});
     EXPECT_THAT(sharing.refused_queues.at("bad"), HasSubstr(message));
