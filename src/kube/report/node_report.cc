@@ -116,6 +116,7 @@ Status NodeReport::write_labels(const Work& work, bool again) {
   if (const auto& whole = work.state->whole; !whole.devices.empty())
     annotations.emplace(kTopologyAnnotation, write_topology(whole));
   if (!again && wanted == labels_written_) return {};
+  labels_written_ = {};  // nobody knows what stands there after a failure
   DROVER_CHECK_OK(apply_labels(*work.api, options_.node, labels, annotations));
   labels_written_ = std::move(wanted);
   return {};
@@ -125,6 +126,7 @@ Status NodeReport::write_conditions(const Work& work, bool again) {
   if (!options_.conditions || !work.api) return {};
   auto conditions = node_conditions(*work.state);
   if (!again && conditions == conditions_written_) return {};
+  conditions_written_.clear();
   for (const auto& condition : conditions)
     DROVER_CHECK_OK(set_node_condition(*work.api, options_.node, condition, wall_clock()));
   conditions_written_ = std::move(conditions);
