@@ -237,7 +237,7 @@ class Comparison:
     def question(self, where, checker, asked, their, our):
         plain, first = our["plain"], our["first"]
         self.counts["asked"] += 1
-        for said in (plain, first):
+        for said in (plain, first, our.get("again", plain)):
             if kind(said) == "results":
                 self.wrong += [f"{where}: {why}" for why in checker.mistakes(asked, said["results"])]
         for who, gave_up in (("Kubernetes", kind(their) == "late"), ("drover", TOO_LONG in plain.get("none", "") + first.get("none", ""))):
@@ -249,6 +249,7 @@ class Comparison:
             self.wrong.append(f"{where}: with wishes {first}, without {plain}")
         if kind(plain) == "results":
             self.eligible(where, asked, plain["results"], our["eligible"])
+            self.wished(where, plain, our["again"])
         if kind(plain) != kind(their):
             self.differs(where, checker, their, plain)
         elif kind(plain) == "results" and not self.waits(their):
@@ -282,6 +283,15 @@ class Comparison:
             self.counts["counters not given back"] += 1
         elif kind(our) == "results" or kind(their) == "results" or "CEL" in their.get("error", ""):
             self.wrong.append(f"{where}: {json.dumps(our)}, and Kubernetes says {json.dumps(their)}")
+
+    def wished(self, where, plain, again):
+        """Who wishes for devices that can be had gets no other ones."""
+        sets = [[[(result["request"], *Checker.id(result)) for result in allocation["devices"]["results"]] for allocation in said.get("results", ())]
+                for said in (plain, again)]
+        shared = any("shareID" in result or "adminAccess" in result for allocation in plain["results"] for result in allocation["devices"]["results"])
+        had, has = ([sorted(result[1:] for devices in one for result in devices), sorted(result[0] for devices in one for result in devices)] for one in sets)
+        if had[1] != has[1] or (not set(has[0]) <= set(had[0]) if shared else had[0] != has[0]):
+            self.wrong.append(f"{where}: {had} are wished for, {has} are given")
 
     def eligible(self, where, asked, results, eligible):
         """What is given could be given."""

@@ -41,37 +41,22 @@ std::vector<std::size_t> order_of(const NodeDevices& devices, const std::vector<
   return order;
 }
 
-/// One way, as it was found.
-struct Found {
-  std::vector<std::vector<Chosen>> chosen;
-  std::vector<std::vector<std::size_t>> wishes;
-};
-
 using Outcome = Search::Outcome;
+using ChosenByClaim = std::vector<std::vector<Chosen>>;
 
-/// A claim's own order of its wishes comes before the order of devices.
-Outcome find(Search& search, const AllocateOptions& options, Found& found) {
+/// First as Kubernetes does it, which says whether there is a way, and with which of a request's wishes.
+Outcome find(Search& search, const AllocateOptions& options, ChosenByClaim& chosen) {
+  const auto outcome = search.run(options.most_tries);
+  if (outcome != Outcome::kFound) return outcome;
+  chosen = search.chosen();
   const auto order = order_of(search.devices(), options.first);
-  const auto run = [&](bool only) {
-    const auto outcome = search.run(order, only, options.most_tries);
-    if (outcome == Outcome::kFound) found = {search.chosen(), search.chosen_wishes()};
-    return outcome;
-  };
-  if (!order.empty()) {
-    const auto outcome = run(true);
-    const auto is_first = [](std::size_t wish) { return wish == 0; };
-    const auto all_first = std::ranges::all_of(
-        found.wishes, [&](const auto& of_claim) { return std::ranges::all_of(of_claim, is_first); });
-    if (outcome == Outcome::kFound && all_first) return outcome;
-    if (outcome == Outcome::kStopped && search.error() != nullptr) return outcome;
-    if (outcome == Outcome::kFound) {
-      auto wished = std::move(found);
-      const auto other = run(false);
-      if (other != Outcome::kFound || found.wishes == wished.wishes) found = std::move(wished);
-      return other == Outcome::kStopped ? Outcome::kFound : other;
+  if (order.empty()) return outcome;
+  for (const auto only : {true, false})
+    if (search.run_again(order, only, options.most_tries) == Outcome::kFound) {
+      chosen = search.chosen();
+      break;
     }
-  }
-  return run(false);
+  return outcome;
 }
 
 void add_requirements(std::vector<Requirement>& sum, const std::vector<Requirement>& added) {
@@ -143,19 +128,19 @@ AllocatedDevice result_of(const ResourceClaim& claim, const Chosen& chosen, cons
   return device;
 }
 
-std::vector<ClaimAllocation> results_of(const Search& search, const Found& found, const Node& node,
-                                        const Claims& claims) {
+std::vector<ClaimAllocation> results_of(const Search& search, const ChosenByClaim& all_chosen,
+                                        const Node& node, const Claims& claims) {
   std::vector<ClaimAllocation> allocations;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     auto& allocation = allocations.emplace_back();
-    for (const auto& chosen : found.chosen[i])
+    for (const auto& chosen : all_chosen[i])
       allocation.devices.push_back(result_of(
           *claims[i], chosen, search.devices().candidates()[chosen.candidate], allocation.devices.size()));
     std::vector<const Choice*> choices;
-    for (std::size_t request = 0; request < found.wishes[i].size(); ++request)
-      choices.push_back(&search.choices()[i][request][found.wishes[i][request]]);
+    for (std::size_t request = 0; request < search.chosen_wishes()[i].size(); ++request)
+      choices.push_back(&search.choices()[i][request][search.chosen_wishes()[i][request]]);
     allocation.configs = configs_of(*claims[i], choices);
-    allocation.nodes = nodes_of(found.chosen[i], search.devices(), node);
+    allocation.nodes = nodes_of(all_chosen[i], search.devices(), node);
   }
   return allocations;
 }
@@ -166,10 +151,10 @@ Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Cla
                            const AllocateOptions& options) {
   DROVER_CHECK_OK(may_ask(claims, options));
   DROVER_TRY(auto search, Search::prepare(pools, node, claims));
-  Found found;
-  switch (find(search, options, found)) {
+  ChosenByClaim chosen;
+  switch (find(search, options, chosen)) {
     case Outcome::kFound:
-      return Allocated{results_of(search, found, node, claims), ""};
+      return Allocated{results_of(search, chosen, node, claims), ""};
     case Outcome::kStopped:
       if (search.error() != nullptr) return Failure(*search.error());
       // One that cannot be had even alone says more.

@@ -13,7 +13,8 @@
 namespace drover::kube::scheduler {
 
 struct AllocateOptions {
-  /// Devices that are tried first, in that order. When all that is wanted can be had of them alone, it is.
+  /// Devices that are taken rather than others, in that order: all of them where that is enough. Whether
+  /// there is a way at all, and which of a request's alternatives is taken, does not depend on them.
   std::vector<DeviceId> first = {};
   /// Whether the namespace lets claims have devices that others have:
   /// `resource.kubernetes.io/admin-access: "true"`.

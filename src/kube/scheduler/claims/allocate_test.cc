@@ -101,6 +101,9 @@ TEST(Allocate, AFailingSelectorEndsTheAllocation) {
   const auto picky = selected_by("device.attributes['gpu.example.com'].rare == 1");
   TestCluster cluster({slice("s", {gpu("g0", attribute_of("rare", {{"int", 1}})), gpu("g1")})});
   EXPECT_EQ(cluster.given({claim("a", {request("r", picky)})}), "g0") << "the second is not come to";
+  cluster.options.first = {{"gpu.example.com", "n1", "g1"}};
+  EXPECT_EQ(cluster.given({claim("a", {request("r", picky)})}), "g0") << "nor when it is wished for";
+  cluster.options.first.clear();
   const auto failed = cluster.allocate({claim("a", {request("r", [&] {
                                                 auto two = picky;
                                                 two["count"] = 2;

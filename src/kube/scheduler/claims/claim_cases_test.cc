@@ -57,7 +57,15 @@ json answer_to(const DevicePools& pools, const json& given, const json& asked) {
   for (const auto& claim : claims) pointers.push_back(&claim);
   AllocateOptions options;
   options.admin_access = true;
-  json said{{"plain", said_of(allocate(pools, node, pointers, options))}};
+  const auto plain = allocate(pools, node, pointers, options);
+  json said{{"plain", said_of(plain)}};
+  if (plain && plain->fits()) {
+    // Wished for backwards, it is the same again.
+    for (const auto& allocation : plain->allocations)
+      for (const auto& device : allocation.devices) options.first.insert(options.first.begin(), device.id);
+    said["again"] = said_of(allocate(pools, node, pointers, options));
+    options.first.clear();
+  }
   if (const auto eligible = eligible_devices(pools, node, pointers, options))
     for (const auto& of_claim : *eligible) {
       auto& list = said["eligible"].emplace_back(json::object());

@@ -150,12 +150,22 @@ Status Search::gather_all(Choice& choice) {
   return {};
 }
 
-Outcome Search::run(const std::vector<std::size_t>& order, bool only, std::size_t most_tries) {
+Outcome Search::run(std::size_t most_tries) {
   if (!refusal_.empty()) return Outcome::kNone;
+  order_.resize(devices_.candidates().size());
+  std::iota(order_.begin(), order_.end(), 0);
+  return run_in_order(most_tries);
+}
+
+Outcome Search::run_again(const std::vector<std::size_t>& order, bool only, std::size_t most_tries) {
+  again_ = true;
   order_ = order;
-  if (!only)
-    for (std::size_t i = 0; i < devices_.candidates().size(); ++i)
-      if (std::ranges::find(order, i) == order.end()) order_.push_back(i);
+  for (std::size_t i = 0; !only && i < devices_.candidates().size(); ++i)
+    if (std::ranges::find(order, i) == order.end()) order_.push_back(i);
+  return run_in_order(most_tries);
+}
+
+Outcome Search::run_in_order(std::size_t most_tries) {
   count_left();
   furthest_ = hopeless();
   if (furthest_ != nullptr) return Outcome::kNone;
@@ -181,6 +191,7 @@ Outcome Search::from_request(std::size_t claim, std::size_t request) {
   auto result = Outcome::kTooMany;
   const auto& wishes = choices_[claim][request];
   for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (again_ && i != chosen_wishes_[claim][request]) continue;
     const auto outcome = from_device(wishes[i], 0, 0);
     if (outcome == Outcome::kTooMany) continue;
     if (outcome == Outcome::kFound) chosen_wishes_[claim][request] = i;
@@ -207,7 +218,7 @@ Outcome Search::from_device(const Choice& choice, std::size_t taken, std::size_t
   for (auto place = start; place < order_.size(); ++place) {
     const auto candidate = order_[place];
     if (!devices_.is_free(candidate, choice.claim, choice.wish->admin)) continue;
-    if (choice.matches[candidate] == Match::kFailed) {
+    if (choice.matches[candidate] == Match::kFailed && !again_) {
       error_ = context(choice.errors.at(candidate),
                        fmt::format("{}: the request '{}'", named(*claims_[choice.claim]), choice.full_name));
       return Outcome::kStopped;
@@ -282,7 +293,7 @@ void Search::count_left() {
     left.resize(order_.size() + 1, 0);
     for (auto place = order_.size(); place-- > 0;) {
       const auto candidate = order_[place];
-      const auto fails = choice->matches[candidate] == Match::kFailed;  // it has to be come to
+      const auto fails = choice->matches[candidate] == Match::kFailed && !again_;  // it has to be come to
       left[place] = left[place + 1] + (fails ? kMostDevicesOfClaim : could_have(*choice, candidate) ? 1 : 0);
     }
   }
@@ -291,17 +302,16 @@ void Search::count_left() {
 /// The first request for which there are too few devices, whatever the others have; nullptr where there is
 /// none, or a selector fails: that has to be told.
 const Choice* Search::hopeless() const {
-  const Choice* found = nullptr;
+  const auto all = all_choices();
+  if (!again_ && !std::ranges::all_of(all, [](const auto* choice) { return choice->errors.empty(); }))
+    return nullptr;
+  const auto has_too_few = [&](const Choice& choice) {
+    return choice.wish->all ? choice.all.empty() : left_.at(&choice).front() < choice.count;
+  };
   for (const auto& by_request : choices_)
-    for (const auto& by_wish : by_request) {
-      const auto has_too_few = [&](const Choice& choice) {
-        return choice.wish->all ? choice.all.empty() : left_.at(&choice).front() < choice.count;
-      };
-      if (!std::ranges::all_of(by_wish, [](const Choice& choice) { return choice.errors.empty(); }))
-        return nullptr;
-      if (found == nullptr && std::ranges::all_of(by_wish, has_too_few)) found = &by_wish.front();
-    }
-  return found;
+    for (const auto& by_wish : by_request)
+      if (std::ranges::all_of(by_wish, has_too_few)) return &by_wish.front();
+  return nullptr;
 }
 
 std::vector<const Choice*> Search::all_choices() const {

@@ -58,8 +58,11 @@ class Search {
     kTooMany,  ///< devices for one claim, whatever they are
     kStopped   ///< by an error, or because it takes too long
   };
-  /// In this order, and no other candidates where `only`.
-  Outcome run(const std::vector<std::size_t>& order, bool only, std::size_t most_tries);
+  /// In Kubernetes' order.
+  Outcome run(std::size_t most_tries);
+  /// Once it has found something: other devices for the same wishes. In this order, and no other candidates
+  /// where `only`. A device is passed over where a selector fails: Kubernetes would not have come to it.
+  Outcome run_again(const std::vector<std::size_t>& order, bool only, std::size_t most_tries);
 
   /// Once it has found something: by claim, and by request which of its wishes.
   const std::vector<std::vector<Chosen>>& chosen() const { return chosen_; }
@@ -84,6 +87,7 @@ class Search {
   Result<bool> is_selected(const Choice& choice, const Candidate& candidate) const;
   Status gather_all(Choice& choice);
 
+  Outcome run_in_order(std::size_t most_tries);
   Outcome from_claim(std::size_t claim);
   Outcome from_request(std::size_t claim, std::size_t request);
   Outcome from_device(const Choice& choice, std::size_t taken, std::size_t start);
@@ -106,6 +110,7 @@ class Search {
   std::vector<std::vector<ConstraintState>> constraints_;  ///< by claim
 
   std::vector<std::size_t> order_;
+  bool again_ = false;
   std::map<const Choice*, std::vector<std::size_t>> left_;  ///< how many may still be had from a place on
   std::vector<std::size_t> groups_;                         ///< of candidates that are as good; 0: of none
   std::vector<std::vector<Chosen>> chosen_;
