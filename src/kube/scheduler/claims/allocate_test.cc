@@ -172,6 +172,17 @@ TEST(Allocate, DevicesHaveAnAttributeForThemselves) {
   EXPECT_TRUE(has(cluster.given({claim("a", {request("r", {{"count", 3}})}, apart)}), "do not go together"));
 }
 
+TEST(Allocate, WhatOneConstraintRefusesTheOthersForget) {
+  auto devices = gpus(3);
+  devices[1]["attributes"] = {{"numa", {{"int", 1}}}, {"model", {{"string", "h100"}}}};
+  devices[2]["attributes"]["numa"] = {{"int", 1}};
+  const TestCluster cluster({slice("s", devices)});
+  const json both = {
+      {"constraints",
+       {{{"distinctAttribute", "gpu.example.com/numa"}}, {{"matchAttribute", "gpu.example.com/model"}}}}};
+  EXPECT_EQ(cluster.given({claim("a", {request("r", {{"count", 2}})}, both)}), "gpu-0 gpu-2");
+}
+
 TEST(Allocate, TaintsKeepDevicesAway) {
   const auto tainted = [](const char* name, const char* effect) {
     return gpu(name, {{"taints", {{{"key", "sick"}, {"value", "very"}, {"effect", effect}}}}});
