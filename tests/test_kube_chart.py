@@ -109,7 +109,7 @@ class ChartTest(unittest.TestCase):
         rendered = self.helm.template(values={"scheduler": SCHEDULER})
         for line in ("- --scheduler-name=gpus", "- --lease-namespace=kube-system", "- --listen=0.0.0.0:9500", "- --later=1", "replicas: 3",
                      "resource in ['a/b']))", "in ['a','b']", "path: '/spec/schedulerName', value: 'gpus'", "['someone']",
-                     "request.userInfo.username != 'system:serviceaccount:kube-system:drover-scheduler'", "kubernetes.io/metadata.name: a",
+                     "request.userInfo.username in ['system:serviceaccount:kube-system:drover-scheduler', ", "kubernetes.io/metadata.name: a",
                      "priorityClassName: high", "- {kind: ServiceAccount, name: drover-scheduler, namespace: kube-system}"):
             self.assertIn(line, rendered)
         self.helm.call("lint", "--strict", CHART, values={"scheduler": SCHEDULER})

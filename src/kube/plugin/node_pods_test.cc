@@ -40,7 +40,7 @@ class NodePodsTest : public ::testing::Test {
   }
   std::string chosen(const std::string& name) {
     return text_at(api_->get({kPods, "n", name}).value_or(json::object()),
-                   "/metadata/annotations/drover~1gpus");
+                   "/metadata/annotations/drover.dev~1gpus");
   }
   int count(std::string_view verb) const {
     int number = 0;

@@ -208,7 +208,7 @@ TEST_F(NodeReportTest, WritesWhatIsSoAndMendsWhatSomebodyRemoved) {
 TEST_F(NodeReportTest, TellsHowGpusAreJoinedWithTheirLabels) {
   auto wanted = options();
   wanted.again = 1h;
-  const auto told = [&] { return text_at(node(), "/metadata/annotations/drover~1gpu-topology"); };
+  const auto told = [&] { return text_at(node(), "/metadata/annotations/drover.dev~1gpu-topology"); };
   NodeReport report(wanted);
   report.reach(api_);
   auto state = two_gpus();
