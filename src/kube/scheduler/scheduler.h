@@ -139,6 +139,13 @@ class Scheduler {
     Waits why;
   };
   std::vector<Waiter> waiters(const Round& round) const;
+  /// What queues hold, by path, those of their children among it; and namespaces. Pods that wait were so in
+  /// the round.
+  struct Use {
+    Sharing sharing;
+    std::map<std::string, SharingUse> queues, namespaces;
+  };
+  Use use(const Round& round) const;
 
   const Cluster& cluster() const { return cluster_; }
 

@@ -207,4 +207,29 @@ void Scheduler::keep_in_one_domain(placement::Gang& gang, const std::string& top
   gang = in_domain(largest == nullptr ? "" : *largest);
 }
 
+Scheduler::Use Scheduler::use(const Round& round) const {
+  Use use{sharing_, {}, {}};
+  const auto each = [&](const Job& job, const auto& apply) {
+    apply(use.namespaces[job.name_space]);
+    for (auto at = std::string_view(job.queue); !at.empty(); at = placement::parent_of(at))
+      apply(use.queues[std::string(at)]);
+  };
+  for (const auto& running : bound_.running()) {
+    const auto held = placement::amounts_of(places_, running.job.gang);
+    each(running.job, [&](SharingUse& of) {
+      of.held.gpu_milli += held.gpu_milli;
+      of.held.milli_cpus += held.milli_cpus;
+      of.held.memory_bytes += held.memory_bytes;
+    });
+  }
+  std::set<std::string> seen;
+  for (const auto& uid : round.order) {
+    const auto found = pods_.find(uid);
+    if (found == pods_.end()) continue;
+    const auto job = job_of(found->second, queue_of(found->second, ""));
+    if (seen.insert(job.id).second) each(job, [](SharingUse& of) { ++of.waiting; });
+  }
+  return use;
+}
+
 }  // namespace drover::kube::scheduler

@@ -39,6 +39,7 @@ const std::array kPodGroups{Resource{"scheduling.k8s.io", "v1beta1", "podgroups"
 
 constexpr auto kLookForApis = 30s;
 constexpr auto kLookForGroups = 500ms;
+constexpr auto kBetweenUses = 2s;
 constexpr auto kAskAgain = 10s;
 constexpr auto kAnswer = 5s;  ///< of the scheduler's own thread
 
@@ -251,10 +252,44 @@ void ClusterWatch::read_absent_groups() {
   }
 }
 
+/// What queues and quotas hold, where people look for it.
+void ClusterWatch::write_use() {
+  const auto use = loop_.use();
+  if (!use) return;
+  std::map<std::string, Object> queues, quotas;
+  {
+    const std::lock_guard lock(sharing_mutex_);
+    queues = queues_;
+    quotas = quotas_;
+  }
+  const auto of = [](const auto& uses, const std::string& name) {
+    const auto found = uses.find(name);
+    return found == uses.end() ? scheduler::SharingUse{} : found->second;
+  };
+  const auto write = [&](const Resource& resource, const std::string& name,
+                         const std::optional<json>& patch) {
+    if (!patch) return;
+    const auto done = api_.patch({resource, "", name, "status"}, PatchType::kMerge, *patch);
+    if (!done && done.error().kind != ErrorKind::kNotFound) warn_(to_string(done.error()));
+  };
+  const auto now = wall_clock();
+  for (const auto& [name, queue] : queues)
+    write(scheduler::kQueues, name,
+          scheduler::queue_status(*queue, use->sharing, of(use->queues, scheduler::queue_path(name)), now));
+  for (const auto& [name, quota] : quotas)
+    write(scheduler::kQuotas, name,
+          scheduler::quota_status(*quota, use->sharing, of(use->namespaces, name), now));
+}
+
 void ClusterWatch::run(const std::stop_token& stop) {
   auto looked = std::chrono::steady_clock::now();
+  auto wrote = looked;
   while (pause(kLookForGroups, stop)) {
     read_absent_groups();
+    if (std::chrono::steady_clock::now() - wrote > kBetweenUses) {
+      write_use();
+      wrote = std::chrono::steady_clock::now();
+    }
     if (std::chrono::steady_clock::now() - looked < kLookForApis) continue;
     follow_if_served();
     looked = std::chrono::steady_clock::now();

@@ -45,6 +45,7 @@ class ClusterWatch {
   void follow_if_served();
   void follow_sharing(const Resource& resource, std::map<std::string, Object>& objects);
   void read_absent_groups();
+  void write_use();
   void run(const std::stop_token& stop);
 
   Api& api_;

@@ -219,6 +219,14 @@ void SchedulingLoop::tell(const scheduler::Round& round) {
     if (conditions_.is_news(told))
       events_.record(target_of(told.pod), {true, "FailedScheduling", told.message});
   conditions_.update(std::move(all));
+  auto use = std::make_shared<const scheduler::Scheduler::Use>(scheduler_.use(round));
+  const std::lock_guard lock(mutex_);
+  use_ = std::move(use);
+}
+
+std::shared_ptr<const scheduler::Scheduler::Use> SchedulingLoop::use() const {
+  const std::lock_guard lock(mutex_);
+  return use_;
 }
 
 }  // namespace drover::kube

@@ -56,6 +56,8 @@ class SchedulingLoop {
   void change(Change change);
   /// From now on it decides.
   void begin();
+  /// What queues hold, as of a second ago; nullptr before it has begun.
+  std::shared_ptr<const scheduler::Scheduler::Use> use() const;
 
  private:
   void run(const std::stop_token& stop);
@@ -79,7 +81,8 @@ class SchedulingLoop {
   ConditionWriter conditions_;
   scheduler::Scheduler scheduler_;  ///< of the thread alone
   std::chrono::steady_clock::time_point told_at_{};
-  std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< of what follows
+  std::shared_ptr<const scheduler::Scheduler::Use> use_;
   std::condition_variable_any changed_;
   std::vector<Change> changes_;
   std::unordered_map<std::string, int> failures_;  ///< in a row, by uid
