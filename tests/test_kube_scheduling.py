@@ -5,6 +5,7 @@ import unittest
 
 import drover
 import kube
+from kube.components import KUBERNETES_MINOR
 from kube.settings import RESOURCE_API, Settings
 
 GPU = "nvidia.com/gpu"
@@ -124,7 +125,7 @@ class PlaceTest(SchedulerTest):
         self.bound("gated")
 
 
-class ClaimTest(SchedulerTest):
+class DeviceTest(SchedulerTest):
     """Devices are published by hand, as a driver would."""
 
     DRIVER = "gpu.example.com"
@@ -160,6 +161,8 @@ class ClaimTest(SchedulerTest):
         self.assertIn("resource.kubernetes.io/delete-protection", claim["metadata"]["finalizers"])
         return sorted(result["device"] for result in claim["status"]["allocation"]["devices"]["results"])
 
+
+class ClaimTest(DeviceTest):
     def test_claims_get_the_best_joined_devices_and_give_them_back(self):
         self.make_node("dra", 0, pairs=())
         self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover.dev/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
@@ -186,6 +189,78 @@ class ClaimTest(SchedulerTest):
         self.refusal("never", "0/1 nodes are available: 1 ")
         self.make_claiming_pod("broken", 1, selectors=[f"device.attributes['{self.DRIVER}'].colour == 'red'"])
         self.refusal("broken", "colour")
+
+
+@unittest.skipIf(KUBERNETES_MINOR < (1, 36), "limits are given by claims from Kubernetes 1.36 on")
+class LimitTest(DeviceTest):
+    """Limits on nodes that have their devices only for claims: the scheduler makes the claim."""
+
+    OWN = "resource.kubernetes.io/extended-resource-claim"
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.kubectl("patch", "deviceclass", "gpu.example.com", "--type=merge", f'--patch={json.dumps({"spec": {"extendedResourceName": GPU}})}')
+        self.make_node("dra", 0)
+        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.publish("dra", 4)
+
+    def special(self):
+        """The claims that were made for pods' resources."""
+        return [claim for claim in self.cluster.list("resourceclaim")
+                if claim["metadata"].get("annotations", {}).get(self.OWN) == "true"]
+
+    def limited(self, name, resource=GPU):
+        """Waits until it is bound; returns the devices of the claim that its status names."""
+        self.assertEqual(self.bound(name), ("dra", None))
+        pod = self.cluster.get("pod", name)
+        told = pod["status"]["extendedResourceClaimStatus"]
+        self.assertEqual(told["requestMappings"], [{"containerName": pod["spec"]["containers"][0]["name"], "resourceName": resource,
+                                                    "requestName": "container-0-request-0"}])
+        claim = self.cluster.get("resourceclaim", told["resourceClaimName"])
+        self.assertTrue(claim["metadata"]["name"].startswith(f"{name}-extended-resources-"))
+        self.assertEqual([(owner["uid"], owner["controller"]) for owner in claim["metadata"]["ownerReferences"]], [(pod["metadata"]["uid"], True)])
+        self.assertEqual([user["name"] for user in claim["status"]["reservedFor"]], [name])
+        return sorted(result["device"] for result in claim["status"]["allocation"]["devices"]["results"])
+
+    def test_limits_get_the_best_joined_devices_and_give_them_back(self):
+        self.make_gpu_pod("two", 2)
+        self.assertEqual(self.limited("two"), ["gpu-1", "gpu-2"])
+        self.make_claiming_pod("claims", 1)
+        self.assertEqual(self.devices("claims"), ["gpu-0"])
+        own = "deviceclass.resource.kubernetes.io/gpu.example.com"
+        pod = kube.pod("own", "sleep", 10000, resources={"limits": {own: "1"}})
+        pod["spec"].update({"schedulerName": "drover", "tolerations": [{"operator": "Exists"}]})
+        self.addCleanup(self.cluster.delete, "pod", "own", options=("--force", "--grace-period=0"))
+        self.cluster.apply(pod)
+        self.assertEqual(self.limited("own", own), ["gpu-3"])
+        self.make_gpu_pod("late", 2)
+        self.refusal("late", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        self.cluster.delete("pod", "two", options=("--force", "--grace-period=0"))
+        self.assertEqual(self.limited("late"), ["gpu-1", "gpu-2"])
+        drover.wait_for(lambda: len(self.special()) == 2, "the claim of what has ended to go")
+
+    def test_a_node_that_offers_them_needs_no_claim(self):
+        self.make_node("plugin", 2)
+        self.cluster.kubectl("cordon", "dra")
+        self.make_gpu_pod("plain", 2, tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}])
+        self.assertEqual(self.bound("plain"), ("plugin", "plugin-0,plugin-1"))
+        self.assertEqual(self.special(), [])
+
+    def test_the_claim_of_a_try_that_came_to_nothing_goes_first(self):
+        self.make_gpu_pod("again", 4, schedulingGates=[{"name": "example.com/wait"}])
+        uid = self.cluster.get("pod", "again")["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "again", "uid": uid, "controller": True}
+        request = {"name": "container-0-request-0", "exactly": {"deviceClassName": "gpu.example.com", "count": 4}}
+        self.cluster.apply({"apiVersion": RESOURCE_API, "kind": "ResourceClaim", "spec": {"devices": {"requests": [request]}}, "metadata": {
+            "name": "left", "ownerReferences": [owner], "annotations": {self.OWN: "true"},
+            "finalizers": ["resource.kubernetes.io/delete-protection"]}})
+        results = [{"request": request["name"], "driver": self.DRIVER, "pool": "dra", "device": f"gpu-{index}"} for index in range(4)]
+        status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"resource": "pods", "name": "again", "uid": uid}]}
+        self.cluster.kubectl("patch", "resourceclaim", "left", "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
+        self.cluster.kubectl("patch", "pod", "again", "--type=merge", '--patch={"spec":{"schedulingGates":[]}}')
+        self.assertEqual(self.limited("again"), [f"gpu-{index}" for index in range(4)])
+        self.assertIsNone(self.cluster.get("resourceclaim", "left"))
+        self.assertEqual(len(self.special()), 1)
 
 
 if __name__ == "__main__":

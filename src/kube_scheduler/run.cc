@@ -62,11 +62,13 @@ Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address
        {"/healthz", {"text/plain; charset=utf-8", []() -> Result<std::string> { return "ok\n"; }, true}}});
 }
 
-kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& options) {
+kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& options,
+                                           const kube::ServerVersion& version) {
   kube::SchedulingOptions scheduling;
   scheduling.scheduler.name = options.name;
   scheduling.scheduler.gpu_resource = options.gpu_resource;
   scheduling.scheduler.policy = placement::node_policy(options.policy).value_or(placement::NodePolicy::kPack);
+  scheduling.scheduler.version = version;
   scheduling.writes = options.writes;
   scheduling.warn = warn;
   return scheduling;
@@ -119,7 +121,7 @@ Status run(const cli::KubeSchedulerOptions& options) {
   kube::SchedulingCounts counts;
   DROVER_TRY(const auto pages, serve_pages(options.listen, counts));
   Leadership leadership(*api, lease);
-  kube::SchedulingLoop loop(*api, counts, scheduling_options(options));
+  kube::SchedulingLoop loop(*api, counts, scheduling_options(options, version));
   const kube::ClusterWatch watch(*api, loop, version, warn);
   DROVER_CHECK_OK(watch.wait_until_listed(kListing));
   bool begun = false;

@@ -23,6 +23,7 @@ PodTemplate without_demand(const PodTemplate& made_from, const std::string& gpu_
   rest.requests.cpu = 0;
   rest.requests.memory = 0;
   rest.requests.others.erase(gpu_resource);
+  rest.containers.clear();
   return rest;
 }
 

@@ -100,6 +100,7 @@ class PodReader {
       made.scheduling_gates.push_back(reader_.text(gate, "name"));
     made.operating_system = reader_.text(reader_.object(spec_, "os"), "name");
     made.requests = read_requests(reader_, pod_, assigned ? &version_ : nullptr);
+    if (!made.requests.others.empty()) made.containers = read_container_resources(reader_, pod_);
     read_containers(made);
     for (const auto& toleration : reader_.objects(spec_, "tolerations"))
       made.tolerations.push_back(read_toleration(toleration));

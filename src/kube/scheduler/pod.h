@@ -69,6 +69,7 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates = {};
   std::string operating_system = {};  ///< "linux"; often not said
   Resources requests = {};
+  std::vector<ContainerResources> containers = {};  ///< none when it asks for nothing that others count
   std::vector<HostPort> ports = {};
   std::vector<Toleration> tolerations = {};
   Labels node_selector = {};

@@ -1,6 +1,9 @@
 // The claims of the pods that a scheduler decides on.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "kube/scheduler/scheduler.h"
@@ -8,6 +11,7 @@
 namespace drover::kube::scheduler {
 namespace {
 
+constexpr auto kUntilLeftClaimsAreGone = std::chrono::seconds(5);
 constexpr const char* kAdminLabel = "resource.kubernetes.io/admin-access";
 
 /// Of a claim that is held by no pod of ours alone: as if it was one.
@@ -15,8 +19,26 @@ std::string claim_job(const std::string& uid) {
   return "claim/" + uid;
 }
 
+/// Of the claim that is to be made for a pod's resources, until the API server has given it its own.
+std::string uid_to_come(const std::string& pod_uid) {
+  return "to-be-made/" + pod_uid;
+}
+
+bool have_the_same(const ClaimAllocation& one, const ClaimAllocation& other) {
+  return std::ranges::equal(one.devices, other.devices, {}, &AllocatedDevice::id, &AllocatedDevice::id);
+}
+
 std::shared_ptr<const ClaimAllocation> shared(const ClaimAllocation& allocation) {
   return std::make_shared<const ClaimAllocation>(allocation);
+}
+
+ResourceClaim claim_to_make(const Pod& pod, const ClaimSpec& spec) {
+  ResourceClaim claim{
+      .uid = uid_to_come(pod.uid), .name_space = pod.name_space, .name = uid_to_come(pod.uid)};
+  claim.owner_uid = pod.uid;
+  claim.for_extended_resources = true;
+  claim.spec = std::make_shared<const ClaimSpec>(spec);
+  return claim;
 }
 
 }  // namespace
@@ -44,6 +66,7 @@ void Scheduler::remove_slice(const std::string& name) {
 
 void Scheduler::put_device_class(const DeviceClass& device_class) {
   claims_.put_class(device_class);
+  if (options_.version < kWithExtendedResources) return;
   change_cluster(
       [&](Cluster& cluster) { cluster.put_device_class(device_class.name, device_class.extended_resource); });
 }
@@ -74,15 +97,34 @@ void Scheduler::put_claim(ResourceClaim claim) {
       claim.reserved_for = decided->second.reserved_for;
     }
   }
+  if (claim.for_extended_resources && claim.allocation)
+    if (const auto made = decided_claims_.find(uid_to_come(claim.owner_uid));
+        made != decided_claims_.end() && have_the_same(*made->second.allocation, *claim.allocation))
+      drop_claim(std::string(made->first));
   claims_.put_claim(std::move(claim));
   follow_claim(uid);
 }
 
 void Scheduler::remove_claim(const std::string& uid) {
   changed_ = true;
+  // Its pod may have waited for that.
+  if (const auto* const claim = claims_.pools().claim(uid); claim != nullptr && claim->for_extended_resources)
+    if (const auto owner = pods_.find(claim->owner_uid); owner != pods_.end()) owner->second.not_before = {};
+  drop_claim(uid);
+}
+
+void Scheduler::drop_claim(const std::string& uid) {
   decided_claims_.erase(uid);
   claims_.remove_claim(uid);
   bound_.remove(claim_job(uid));
+}
+
+/// False when there is none.
+bool Scheduler::drop_claim_to_come(const std::string& pod_uid) {
+  const auto uid = uid_to_come(pod_uid);
+  if (!decided_claims_.contains(uid)) return false;
+  drop_claim(uid);
+  return true;
 }
 
 /// UUIDs of GPUs that its own claims give it: those that were made for it alone.
@@ -95,10 +137,37 @@ std::vector<std::string> Scheduler::claimed_gpus(const Known& known) const {
     const auto gpus = claims_.gpus_of(*claim->allocation);
     uuids.insert(uuids.end(), gpus.begin(), gpus.end());
   }
+  for (const auto* claim : claims_.made_for(pod.uid))
+    if (claim->allocation)
+      for (auto& uuid : claims_.gpus_of(*claim->allocation)) uuids.push_back(std::move(uuid));
   return uuids;
 }
 
+/// Those that a claim gives it for them are the claim's.
+int Scheduler::gpus_by_limits(const Known& known) const {
+  const auto& pod = known.object.pod;
+  for (const auto* claim : claims_.made_for(pod.uid))
+    if (claim->allocation && gives(*claim->spec, pod.made_from->containers, options_.gpu_resource)) return 0;
+  return known.demand.gpu_count();
+}
+
+/// As long as there is one it is not planned: what has it may be what it needs.
+bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& round) {
+  auto& known = pods_.at(uid);
+  const auto& pod = known.object.pod;
+  drop_claim_to_come(uid);  // nobody knows whether it was made: it would be here by now
+  const auto left = claims_.made_for(uid);
+  for (const auto* claim : left)
+    round.left_claims.push_back({{uid, pod.name_space, pod.name}, claim->name, claim->uid});
+  if (left.empty()) return false;
+  known.not_before = now + kUntilLeftClaimsAreGone;
+  hold({uid}, fmt::format("waits until its claim '{}' of an earlier try is deleted", left.front()->name),
+       round);
+  return true;
+}
+
 void Scheduler::follow_claims(const Pod& pod) {
+  for (const auto* claim : claims_.made_for(pod.uid)) follow_claim(std::string(claim->uid));
   for (const auto& reference : pod.claims)
     if (const auto* const claim = claims_.pools().claim(pod.name_space, reference.claim))
       follow_claim(std::string(claim->uid));
@@ -110,6 +179,10 @@ void Scheduler::follow_claim(const std::string& uid) {
   const auto owner = claim == nullptr ? pods_.end() : pods_.find(claim->owner_uid);
   if (owner != pods_.end() && !owner->second.node.empty()) {
     bound_.remove(claim_job(uid));
+    if (gpus_by_limits(owner->second) == 0) {
+      owner->second.gpus.clear();
+      without_gpus_.erase(owner->first);
+    }
     bound_.put(owner->first, bound_pod(owner->second));
     return;
   }
@@ -125,13 +198,23 @@ void Scheduler::follow_claim(const std::string& uid) {
   bound_.put(claim_job(uid), std::move(holder));
 }
 
+/// Those of its own, and the one that is to be made for it.
+Result<ClaimBook::Claims> Scheduler::claims_to_give(const Pod& pod, const ResourceClaim* made) const {
+  DROVER_TRY(auto claims, claims_.claims_of(pod));
+  if (made != nullptr) claims.push_back(made);
+  return claims;
+}
+
 /// Decides what is written into its claims. Of `gpus`, which placement has chosen for all, those that claims
 /// do not take are left for its limits.
 bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus) {
   const auto& pod = known.object.pod;
   known.claims.clear();
-  if (pod.claims.empty()) return true;
-  const auto claims = claims_.claims_of(pod);
+  auto made = claims_.claim_for(*pod.made_from, *node.node);
+  if (pod.claims.empty() && !made) return true;
+  ResourceClaim to_make;
+  if (made) to_make = claim_to_make(pod, made->spec);
+  const auto claims = claims_to_give(pod, made ? &to_make : nullptr);
   if (!claims) return false;
   std::vector<std::string> wished;
   for (const auto& grant : gpus) wished.push_back(grant.uuid);
@@ -153,11 +236,15 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
     known.claims.push_back(std::move(decision));
     changed.push_back(std::move(copy));
   }
-  gpus.resize(std::min<std::size_t>(gpus.size(), static_cast<std::size_t>(known.demand.gpu_count())));
+  if (made) {
+    known.claims.back().name.clear();
+    known.claims.back().made = std::move(made);
+  }
   for (auto& claim : changed) {
     decided_claims_.insert_or_assign(claim.uid, claim);
     claims_.put_claim(std::move(claim));
   }
+  gpus.resize(std::min(gpus.size(), static_cast<std::size_t>(gpus_by_limits(known))));
   return true;
 }
 
@@ -165,6 +252,10 @@ void Scheduler::give_back_claims(Known& known, bool stand) {
   for (const auto& decision : std::exchange(known.claims, {})) {
     const auto decided = decided_claims_.find(decision.uid);
     if (decided == decided_claims_.end() || stand) continue;  // the API server has it, or may have it
+    if (decision.made) {
+      drop_claim(decision.uid);
+      continue;
+    }
     auto claim = std::move(decided->second);
     decided_claims_.erase(decided);
     if (decision.allocation) claim.allocation.reset();

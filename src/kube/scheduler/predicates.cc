@@ -92,8 +92,7 @@ void Predicates::look_at_resources() {
   for (const auto& [name, amount] : wants_.requests.others) {
     if (amount == 0) continue;
     insufficient_.emplace(name, fmt::format("Insufficient {}", name));
-    if (cluster_.has_device_class(name))
-      by_claim_.emplace(name, fmt::format("asks for '{}', which its node has only for claims", name));
+    if (cluster_.has_device_class(name)) by_claim_.insert(name);
   }
 }
 
@@ -209,8 +208,6 @@ std::vector<std::string_view> Predicates::at(Predicate predicate, const NodeStat
 
 std::vector<std::string_view> Predicates::support(const NodeState& state) const {
   Reasons reasons;
-  for (const auto& [name, said] : by_claim_)
-    if (amount_of(state.node->allocatable, name) <= 0) reasons.emplace_back(said);
   for (const auto& [driver, said] : drivers_) {
     const auto found = state.csi_drivers.find(driver);
     if (found == state.csi_drivers.end())

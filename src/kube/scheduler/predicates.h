@@ -7,7 +7,7 @@
 //   for (const auto& [name, state] : cluster.nodes())
 //     if (predicates.check(state).fits()) …
 //
-// What is not asked here: the pod's scheduling gates, and its resource claims.
+// What is not asked here: the pod's scheduling gates, its resource claims, and what nodes give it by claim.
 //
 // What a pod has in common with all nodes is found out once, when Predicates are made, so that a node costs
 // little. Cluster and pod outlive them, and do not change in between. Const calls may come from several
@@ -90,9 +90,8 @@ class Predicates {
   std::set<const Taints*> tolerated_;
   bool tolerates_unschedulable_ = false;
   std::map<std::string, std::string, std::less<>>
-      insufficient_;  ///< "Insufficient …" by the name of the resource
-  std::map<std::string, std::string, std::less<>>
-      by_claim_;  ///< what is said where a resource is given by claim
+      insufficient_;                             ///< "Insufficient …" by the name of the resource
+  std::set<std::string, std::less<>> by_claim_;  ///< of its resources: by nodes that offer none
   std::vector<const Volume*> volumes_;
   bool lacks_volume_ = false;
   bool claim_is_taken_ = false;

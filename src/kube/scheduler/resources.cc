@@ -203,6 +203,24 @@ void add(Resources& sum, const Resources& resources) {
   }
 }
 
+std::vector<ContainerResources> read_container_resources(FieldReader& reader, const json& pod) {
+  std::vector<ContainerResources> containers;
+  const auto& spec = reader.object(pod, "spec");
+  for (const auto* const list : {"initContainers", "containers"})
+    for (const auto& given : reader.objects(spec, list)) {
+      auto& container = containers.emplace_back();
+      container.name = reader.text(given, "name");
+      container.passes =
+          list == std::string_view("initContainers") && reader.text(given, "restartPolicy") != "Always";
+      for (const auto& [name, amount] : reader.quantities(reader.object(given, "resources"), "requests")) {
+        container.names.push_back(name);
+        if (amount % kNanosInOne == 0 && amount != 0)
+          container.amounts.emplace(name, static_cast<std::int64_t>(amount / kNanosInOne));
+      }
+    }
+  return containers;
+}
+
 Resources read_requests(FieldReader& reader, const json& pod, const ServerVersion* assigned) {
   Requests requests(reader, pod);
   return whole(assigned != nullptr ? requests.taken(*assigned) : requests.asked());

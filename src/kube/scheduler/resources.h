@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/client/server_version.h"
 #include "kube/scheduler/fields.h"
@@ -24,6 +25,18 @@ struct Resources {
 };
 /// Rounded up. Names that mean nothing to the scheduler are left out.
 Resources whole(const Quantities& quantities);
+
+/// What one container of a pod asks for.
+struct ContainerResources {
+  std::string name = {};
+  bool passes = false;                  ///< it ends before the pod's other containers begin
+  std::vector<std::string> names = {};  ///< of all its resources, sorted
+  std::map<std::string, std::int64_t, std::less<>> amounts = {};  ///< of those that are whole numbers
+
+  auto operator<=>(const ContainerResources&) const = default;
+};
+/// Its init containers and then the others.
+std::vector<ContainerResources> read_container_resources(FieldReader& reader, const nlohmann::json& pod);
 
 /// What overflows stays at the end of the range.
 void add(Resources& sum, const Resources& resources);

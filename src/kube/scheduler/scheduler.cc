@@ -115,6 +115,7 @@ void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
     else
       eligible_.note_node(name);
     changed_ = true;
+    claims_.note_nodes();
     cluster_.put_node(std::move(node));
   }
   put_places(name);
@@ -135,6 +136,7 @@ void Scheduler::put_places(const std::string& name) {
 void Scheduler::remove_node(const std::string& name) {
   changed_ = true;
   cluster_.remove_node(name);
+  claims_.note_nodes();
   gpus_.erase(name);
   eligible_.note_all();
   if (places_.node(name) == nullptr) return;
@@ -218,6 +220,7 @@ void Scheduler::remove_pod(const std::string& uid) {
   if (found == pods_.end()) return;
   const auto pod = std::move(found->second.object.pod);
   give_back(uid, found->second);
+  drop_claim_to_come(uid);
   pods_.erase(found);
   follow_claims(pod);
 }
@@ -234,7 +237,7 @@ void Scheduler::take(const std::string& uid, Known& known) {
   cluster_.put_pod(std::move(pod));
   eligible_.note_node(known.node);
   bound_.put(uid, bound_pod(known));
-  if (known.demand.gpu_count() > 0 && known.gpus.empty()) without_gpus_.insert(uid);
+  if (gpus_by_limits(known) > 0 && known.gpus.empty()) without_gpus_.insert(uid);
   follow_claims(known.object.pod);
 }
 
@@ -252,10 +255,11 @@ BoundPod Scheduler::bound_pod(const Known& known) const {
   const auto& pod = known.object.pod;
   auto demand = known.demand;
   auto gpus = known.gpus;
-  if (const auto claimed = claimed_gpus(known); !claimed.empty()) {
-    gpus.insert(gpus.end(), claimed.begin(), claimed.end());
-    demand.gpus = {{demand.gpu_count() + static_cast<int>(claimed.size()), {}}};
-  }
+  const auto claimed = claimed_gpus(known);
+  gpus.insert(gpus.end(), claimed.begin(), claimed.end());
+  demand.gpus.clear();
+  if (const int count = gpus_by_limits(known) + static_cast<int>(claimed.size()); count > 0)
+    demand.gpus = {{count, {}}};
   return {.job = job_of(known, queue_of(known, "")),
           .demand = demand,
           .decision = decision_on(known.node, demand, gpus),
@@ -449,6 +453,8 @@ void Scheduler::failed(const std::string& uid, TimePoint until, bool claims_stan
     bound_.put(uid, bound_pod(known));
   else if (known.decided)
     take_back(uid, claims_stand);
+  else if (!claims_stand && drop_claim_to_come(uid) && !known.node.empty())
+    bound_.put(uid, bound_pod(known));  // another has bound it
 }
 
 }  // namespace drover::kube::scheduler

@@ -79,11 +79,20 @@ struct Eviction {
   std::string job;  ///< for which
 };
 
+/// A claim that was made for a pod's resources in a try of before, perhaps another scheduler's. The pod waits
+/// until it is gone.
+struct LeftClaim {
+  PodName pod;
+  std::string claim;
+  std::string uid;
+};
+
 struct Round {
   std::vector<Start> starts;  ///< in order
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
   std::vector<std::string> order;                     ///< their uids, as they stand in the queue
+  std::vector<LeftClaim> left_claims;                 ///< to be deleted, unless their pods are bound by now
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
   std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
@@ -181,10 +190,15 @@ class Scheduler {
   void guess_gpus();
   placement::Node placement_node(const Node& node) const;
   void put_places(const std::string& name);
+  int gpus_by_limits(const Known& known) const;
+  bool has_left_claims(const std::string& uid, TimePoint now, Round& round);
   bool lets_admins(const std::string& name_space) const;
   std::vector<std::string> claimed_gpus(const Known& known) const;
   void follow_claims(const Pod& pod);
+  Result<ClaimBook::Claims> claims_to_give(const Pod& pod, const ResourceClaim* made) const;
   void follow_claim(const std::string& uid);
+  void drop_claim(const std::string& uid);
+  bool drop_claim_to_come(const std::string& pod_uid);
   bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
   void give_back_claims(Known& known, bool stand);
 
@@ -196,8 +210,7 @@ class Scheduler {
                const std::string& topology_key = "");
   void hold(const std::vector<std::string>& uids, const std::string& reason, Round& round) const;
   void add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round);
-  bool may_wait(const std::string& uid, const Known& known, const std::string& queue, TimePoint now,
-                Round& round) const;
+  bool may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round);
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
   std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
   void put_off(const std::vector<std::string>& uids, Round& round) const;

@@ -1,88 +1,36 @@
 #include "kube/scheduler/scheduler.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "placement/testing/clusters.h"
+#include "kube/scheduler/testing/objects.h"
 
 namespace drover::kube::scheduler {
 namespace {
 
+using testing::asking_pod;
+using testing::changed;
 using ::testing::ElementsAre;
+using testing::gpu_node;
+using testing::gpus_of;
 using ::testing::IsEmpty;
+using testing::kMoment;
+using testing::reasons_of;
 using ::testing::SizeIs;
+using testing::started;
 using ::testing::UnorderedElementsAre;
-
-constexpr TimePoint kMoment{std::chrono::hours(1)};
-
-Node gpu_node(const std::string& name, std::int64_t gpus = 4) {
-  Node node{.name = name};
-  node.labels = {{"kubernetes.io/hostname", name}};
-  node.taints = std::make_shared<const Taints>();
-  node.allocatable = {.cpu = 16'000, .memory = 64LL << 30, .others = {{kGpuResource, gpus}}};
-  node.most_pods = 110;
-  return node;
-}
 
 Node tainted_node(Node node, const std::string& key) {
   node.taints = std::make_shared<const Taints>(Taints{{key, "", "NoSchedule"}});
   return node;
 }
 
-/// Every two GPUs "<name>-0" … are joined by `nvlinks`, or none.
-gpu::Inventory gpus_of(const std::string& name, int count, int nvlinks = 0) {
-  return placement::testing::node(name, {.count = count, .nvlinks = nvlinks}).inventory;
-}
-
-struct Wants {
-  std::int64_t gpus = 0;
-  std::int64_t priority = 0;
-  std::string scheduler = "drover";
-};
-
-Pod asking_pod(const std::string& name, const Wants& wants) {
-  PodTemplate made{.scheduler_name = wants.scheduler, .priority = wants.priority};
-  made.requests = {.cpu = 1000, .memory = 1 << 20};
-  if (wants.gpus > 0) made.requests.others[kGpuResource] = wants.gpus;
-  Pod pod{.uid = "uid-" + name, .name_space = "team", .name = name};
-  pod.created = TimePoint(std::chrono::seconds(10));
-  pod.labels = std::make_shared<const Labels>();
-  pod.made_from = std::make_shared<const PodTemplate>(std::move(made));
-  return pod;
-}
-
 Pod bound_pod(Pod pod, const std::string& node, std::vector<std::string> gpus = {}) {
   pod.node_name = node;
   pod.gpus = std::move(gpus);
   return pod;
-}
-
-template <typename Change>
-Pod changed(Pod pod, const Change& change) {
-  auto made = *pod.made_from;
-  change(made);
-  pod.made_from = std::make_shared<const PodTemplate>(std::move(made));
-  return pod;
-}
-
-/// "train on a: a-0 a-1" for each that starts.
-std::vector<std::string> started(const Round& round) {
-  std::vector<std::string> lines;
-  for (const auto& start : round.starts)
-    for (const auto& binding : start.bindings) {
-      auto line = fmt::format("{} on {}:", binding.pod.name, binding.node);
-      for (const auto& gpu : binding.gpus) line += " " + gpu;
-      lines.push_back(std::move(line));
-    }
-  return lines;
-}
-
-std::vector<std::string> reasons_of(const Round& round, const std::string& name) {
-  const auto found = round.waiting.find("uid-" + name);
-  return found == round.waiting.end() ? std::vector<std::string>{} : placement::describe(found->second);
 }
 
 TEST(Scheduler, BindsToTheBestJoinedGpusThatAreFree) {
@@ -375,142 +323,6 @@ TEST(SchedulerQueues, HoldPodsToTheirLimits) {
   ASSERT_THAT(waiters, SizeIs(2));
   for (const auto& waiter : waiters)
     if (waiter.pod.name == "two") EXPECT_EQ(waiter.why.queue, "small");
-}
-
-/// GPUs "<node>-0" … as devices "gpu-0" …, of two models in turn.
-ResourceSlice slice_of(const std::string& node, int gpus) {
-  ResourceSlice slice{.name = "slice-" + node, .driver = "gpu.example", .pool = node};
-  slice.nodes.node_name = node;
-  for (int i = 0; i < gpus; ++i) {
-    const auto attribute = [](const char* name, std::string value) {
-      return std::make_shared<const DeviceAttribute>(DeviceAttribute{name, std::move(value)});
-    };
-    DeviceKind kind{.driver = slice.driver};
-    kind.attributes = {attribute("model", i % 2 == 0 ? "even" : "odd"), attribute("type", "gpu"),
-                       attribute("uuid", fmt::format("{}-{}", node, i))};
-    slice.devices.push_back(
-        {.name = fmt::format("gpu-{}", i), .kind = std::make_shared<const DeviceKind>(kind)});
-  }
-  return slice;
-}
-
-ResourceClaim claim_for(const std::string& pod, int count, const std::string& selector = "") {
-  DeviceWish wish{.device_class = "gpu", .count = count};
-  if (!selector.empty()) wish.selectors = {selector};
-  ClaimSpec spec;
-  spec.requests = {{"gpus", {wish}}};
-  ResourceClaim claim{.uid = "claim-uid-" + pod, .name_space = "team", .name = "claim-" + pod};
-  claim.owner_uid = "uid-" + pod;
-  claim.spec = std::make_shared<const ClaimSpec>(spec);
-  return claim;
-}
-
-PodObject claiming(const std::string& name) {
-  PodObject object{asking_pod(name, {})};
-  object.pod = changed(object.pod, [](auto& made) { made.resource_claims = {"gpus"}; });
-  object.pod.claims = {{"gpus", "claim-" + name, true, true}};
-  return object;
-}
-
-std::vector<std::string> devices_in(const Round& round) {
-  std::vector<std::string> devices;
-  for (const auto& start : round.starts)
-    for (const auto& binding : start.bindings)
-      for (const auto& claim : binding.claims)
-        for (const auto& device : claim.allocation->devices)
-          devices.push_back(fmt::format("{}: {}/{}", binding.pod.name, device.id.pool, device.id.device));
-  return devices;
-}
-
-class SchedulerClaims : public testing::Test {
- protected:
-  SchedulerClaims() {
-    scheduler.put_device_class({.name = "gpu"});
-    auto gpus = gpus_of("a", 4);
-    gpus.links[1][3].nvlinks = gpus.links[3][1].nvlinks = 2;
-    scheduler.put_node(gpu_node("a", 0), gpus);
-    scheduler.put_slice(slice_of("a", 4));
-  }
-
-  Scheduler scheduler;
-};
-
-TEST_F(SchedulerClaims, GetTheBestJoinedDevices) {
-  scheduler.put_claim(claim_for("one", 2));
-  scheduler.put_pod(claiming("one"));
-  EXPECT_THAT(devices_in(scheduler.decide(kMoment)), ElementsAre("one: a/gpu-1", "one: a/gpu-3"));
-  scheduler.put_claim(claim_for("two", 2));
-  scheduler.put_pod(claiming("two"));
-  EXPECT_THAT(devices_in(scheduler.decide(kMoment)), ElementsAre("two: a/gpu-0", "two: a/gpu-2"));
-  scheduler.put_claim(claim_for("late", 1));
-  scheduler.put_pod(claiming("late"));
-  EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "late"),
-              ElementsAre("1 GPU is wanted and 0 of 4 are free"));
-}
-
-TEST_F(SchedulerClaims, HoldTheirDevicesUntilTheyAreDeallocated) {
-  scheduler.put_claim(claim_for("one", 4));
-  scheduler.put_pod(claiming("one"));
-  const auto round = scheduler.decide(kMoment);
-  ASSERT_THAT(devices_in(round), SizeIs(4));
-  auto allocated = claim_for("one", 4);
-  allocated.allocation =
-      std::make_shared<const ClaimAllocation>(*round.starts[0].bindings[0].claims[0].allocation);
-  scheduler.put_claim(allocated);
-  scheduler.remove_pod("uid-one");  // and its claim is still allocated
-  scheduler.put_claim(claim_for("two", 1));
-  scheduler.put_pod(claiming("two"));
-  scheduler.put_pod({asking_pod("limits", {.gpus = 1})});
-  EXPECT_THAT(scheduler.decide(kMoment).starts, IsEmpty());
-  scheduler.put_claim(claim_for("one", 4));
-  EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(testing::Ge(1U)));
-}
-
-TEST_F(SchedulerClaims, WaitForTheClaimAndSayWhichIsNotRight) {
-  auto pod = claiming("one");
-  pod.pod.claims[0].claim.clear();
-  scheduler.put_pod(pod);
-  EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "one"),
-              ElementsAre("waits for its claim 'gpus' to be made"));
-  scheduler.put_pod(claiming("one"));
-  EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "one"),
-              ElementsAre("resourceclaim \"claim-one\" not found"));
-  scheduler.put_claim(claim_for("one", 1, "device.attributes['gpu.example'].nothing == 'x'"));
-  EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "one"), SizeIs(1));
-  scheduler.put_claim(claim_for("one", 1, "device.attributes['gpu.example'].model == 'odd'"));
-  EXPECT_THAT(devices_in(scheduler.decide(kMoment)), ElementsAre("one: a/gpu-1"));
-}
-
-TEST_F(SchedulerClaims, ParticularDevicesMayBeOnANodeThatIsNotTheFirst) {
-  scheduler.put_node(gpu_node("b", 0), gpus_of("b", 4));
-  scheduler.put_slice(slice_of("b", 4));
-  const auto odd = "device.attributes['gpu.example'].model == 'odd'";
-  for (const auto* name : {"one", "two"}) {
-    scheduler.put_claim(claim_for(name, 2, odd));
-    scheduler.put_pod(claiming(name));
-    EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(1));
-  }
-  scheduler.put_claim(claim_for("three", 1, odd));
-  scheduler.put_pod(claiming("three"));
-  const auto round = scheduler.decide(kMoment);
-  EXPECT_THAT(round.starts, IsEmpty());
-  EXPECT_FALSE(round.again);
-  EXPECT_THAT(round.waiting, SizeIs(1));
-}
-
-TEST_F(SchedulerClaims, AreFreeAgainWhenTheirPodCouldNotBeBound) {
-  scheduler.put_claim(claim_for("one", 4));
-  scheduler.put_pod(claiming("one"));
-  EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(1));
-  scheduler.failed("uid-one", kMoment + std::chrono::hours(1));
-  scheduler.put_claim(claim_for("two", 4));
-  scheduler.put_pod(claiming("two"));
-  EXPECT_THAT(devices_in(scheduler.decide(kMoment)), SizeIs(4));
-  // When they could not be taken back, they stand.
-  scheduler.failed("uid-two", kMoment + std::chrono::hours(1), true);
-  scheduler.put_claim(claim_for("three", 1));
-  scheduler.put_pod(claiming("three"));
-  EXPECT_THAT(scheduler.decide(kMoment).starts, IsEmpty());
 }
 
 }  // namespace

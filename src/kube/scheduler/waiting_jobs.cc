@@ -79,21 +79,27 @@ Result<placement::Request> Scheduler::demand_now(const Known& known) {
   rest.made_from = known.rest;
   auto demand = known.demand;
   demand.eligibility = eligible_.of(rest);
-  if (pod.claims.empty()) return demand;
+  const bool may_need_claim = claims_.may_need_claim(*pod.made_from);
+  if (pod.claims.empty() && !may_need_claim) return demand;
   DROVER_TRY(const auto claims, claims_.claims_of(pod));
-  DROVER_TRY(demand.eligibility,
-             claims_.narrow(demand.eligibility, cluster_, claims, lets_admins(pod.name_space)));
-  if (const int gpus = claims_.gpus_in(claims); gpus > 0) demand.gpus = {{demand.gpu_count() + gpus, {}}};
+  DROVER_TRY(auto needs, claims_.narrow(demand.eligibility, cluster_,
+                                        {.claims = claims,
+                                         .by_limits = may_need_claim ? pod.made_from : nullptr,
+                                         .gpu_resource = options_.gpu_resource,
+                                         .admin_access = lets_admins(pod.name_space)}));
+  demand.eligibility = std::move(needs.nodes);
+  if (needs.gpus > 0) demand.gpus = {{demand.gpu_count() + needs.gpus, {}}};
   return demand;
 }
 
 /// Else it is said why not, or it is left out for a while.
-bool Scheduler::may_wait(const std::string& uid, const Known& known, const std::string& queue, TimePoint now,
-                         Round& round) const {
+bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round) {
+  const auto& known = pods_.at(uid);
   if (known.not_before > now) {
     round.retry_at = std::min(round.retry_at.value_or(known.not_before), known.not_before);
     return false;
   }
+  if (has_left_claims(uid, now, round)) return false;
   const auto& pod = known.object.pod;
   auto why = known.object.mistake;
   if (why.empty())
@@ -115,7 +121,7 @@ Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
       continue;
     }
     const auto queue = queue_of(known, "");
-    if (!may_wait(uid, known, queue, now, round)) continue;
+    if (!may_wait(uid, queue, now, round)) continue;
     add_job(job_of(known, queue), {uid}, waiting, round);
   }
   for (const auto& gang : gangs) add_gang(gang, now, waiting, round);
@@ -141,7 +147,7 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
   if (uids.empty()) return;
   const auto queue = queue_of(pods_.at(uids.front()), view.queue);
   for (const auto& uid : uids)
-    if (!may_wait(uid, pods_.at(uid), queue, now, round)) return;
+    if (!may_wait(uid, queue, now, round)) return;
   if (view.together.empty()) {  // the gang runs: each starts for itself
     for (const auto& uid : view.later) {
       auto job = job_of(pods_.at(uid), queue);

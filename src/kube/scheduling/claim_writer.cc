@@ -39,8 +39,7 @@ Result<json> protect(Api& api, const ClaimDecision& decision, json claim) {
   return api.replace(path_of(decision), claim);
 }
 
-Status write_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
-  DROVER_TRY(auto claim, api.get(path_of(decision)));
+Status write_into(Api& api, const PodName& pod, const ClaimDecision& decision, json claim) {
   if (text_at(claim, "/metadata/uid") != decision.uid) return conflict(decision, "is another one by now");
   if (!text_at(claim, "/metadata/deletionTimestamp").empty()) return conflict(decision, "is being deleted");
   const bool allocated = claim.contains(json::json_pointer("/status/allocation"));
@@ -55,6 +54,30 @@ Status write_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
   auto path = path_of(decision);
   path.subresource = "status";
   return api.replace(path, claim).map([](auto&&) {});
+}
+
+Status write_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
+  DROVER_TRY(auto claim, api.get(path_of(decision)));
+  return write_into(api, pod, decision, std::move(claim));
+}
+
+Status tell_pod(Api& api, const PodName& pod, const ClaimDecision& decision) {
+  ObjectPath path{kPods, pod.name_space, pod.name};
+  path.subresource = "status";
+  const json patch{
+      {"metadata", {{"uid", pod.uid}}},
+      {"status", {{"extendedResourceClaimStatus", claim_status(*decision.made, decision.name)}}}};
+  return api.patch(path, PatchType::kMerge, patch).map([](auto&&) {});
+}
+
+/// The finalizer first: the controller that ends claims leaves it while a pod that waits stands in them.
+Status delete_once(Api& api, const ObjectPath& path, const std::string& uid) {
+  DROVER_TRY(auto claim, api.get(path));
+  if (text_at(claim, "/metadata/uid") != uid) return {};
+  auto& finalizers = claim["metadata"]["finalizers"];
+  if (finalizers.is_array() && std::erase(finalizers.get_ref<json::array_t&>(), json(kProtection)) > 0)
+    DROVER_CHECK_OK(api.replace(path, claim).map([](auto&&) {}));
+  return api.remove(path, uid);
 }
 
 Status clear_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
@@ -80,15 +103,40 @@ Status repeated(const std::function<Status()>& once) {
   return done;
 }
 
+Status unless_gone(Status done) {
+  return !done && done.error().kind == ErrorKind::kNotFound ? Status() : done;
+}
+
+Status delete_claim(Api& api, const ObjectPath& path, const std::string& uid) {
+  return unless_gone(repeated([&] { return delete_once(api, path, uid); }));
+}
+
 }  // namespace
 
-Status write_claim(Api& api, const PodName& pod, const ClaimDecision& decision) {
-  return repeated([&] { return write_once(api, pod, decision); });
+Status write_claim(Api& api, const PodName& pod, ClaimDecision& decision) {
+  const auto write = [&] { return write_once(api, pod, decision); };
+  if (!decision.made) return repeated(write);
+  DROVER_TRY(auto claim, api.create({kResourceClaims, pod.name_space},
+                                    to_json(*decision.made, pod.name_space, pod.name, pod.uid)));
+  decision.uid = text_at(claim, "/metadata/uid");
+  decision.name = text_at(claim, "/metadata/name");
+  auto done = write_into(api, pod, decision, std::move(claim));
+  if (!done && done.error().kind == ErrorKind::kConflict) done = repeated(write);
+  DROVER_CHECK_OK(done);
+  return tell_pod(api, pod, decision);
 }
 
 Status clear_claim(Api& api, const PodName& pod, const ClaimDecision& decision) {
-  const auto done = repeated([&] { return clear_once(api, pod, decision); });
-  return !done && done.error().kind == ErrorKind::kNotFound ? Status() : done;
+  if (!decision.made) return unless_gone(repeated([&] { return clear_once(api, pod, decision); }));
+  if (decision.name.empty()) return {};
+  return delete_claim(api, path_of(decision), decision.uid);
+}
+
+Status delete_left_claim(Api& api, const scheduler::LeftClaim& left) {
+  const auto pod = api.get({kPods, left.pod.name_space, left.pod.name});
+  if (!pod) return unless_gone(Failure(pod.error()));  // with it the claim goes
+  if (text_at(*pod, "/metadata/uid") != left.pod.uid || !text_at(*pod, "/spec/nodeName").empty()) return {};
+  return delete_claim(api, {kResourceClaims, left.pod.name_space, left.claim}, left.uid);
 }
 
 }  // namespace drover::kube

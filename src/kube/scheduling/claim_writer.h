@@ -13,9 +13,12 @@ namespace drover::kube {
 inline const Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims"};
 
 /// Fine also when it stands there already. kConflict when the claim is another, is being deleted, or has
-/// other devices by now.
-Status write_claim(Api& api, const scheduler::PodName& pod, const scheduler::ClaimDecision& decision);
-/// Fine when it does not stand there. With the devices that were decided, unless others use them.
+/// other devices by now. One that has to be made has its name then, and the pod's status says which it is.
+Status write_claim(Api& api, const scheduler::PodName& pod, scheduler::ClaimDecision& decision);
+/// Fine when it does not stand there. With the devices that were decided, unless others use them. One that
+/// was made is deleted.
 Status clear_claim(Api& api, const scheduler::PodName& pod, const scheduler::ClaimDecision& decision);
+/// Fine when it is gone already. Left alone when its pod is bound.
+Status delete_left_claim(Api& api, const scheduler::LeftClaim& left);
 
 }  // namespace drover::kube

@@ -93,6 +93,8 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   ++counts_.rounds;
   counts_.waiting = round.waiting.size();
   for (const auto& start : round.starts) write(start);
+  for (const auto& left : round.left_claims)  // asked for again while it is there
+    static_cast<void>(writers_.post(kEverybody, [this, left] { delete_left(left); }));
   for (const auto& eviction : round.evictions)
     if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
       fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
@@ -110,20 +112,20 @@ std::chrono::milliseconds SchedulingLoop::decide() {
 struct SchedulingLoop::Batch {
   explicit Batch(const scheduler::Start& decided) : start(decided), claims_left(decided.bindings.size()) {}
 
-  const scheduler::Start start;
+  scheduler::Start start;  ///< each binding is of whoever prepares it
   std::atomic<std::size_t> claims_left;
   std::atomic<bool> failed = false;
 };
 
 void SchedulingLoop::write(const scheduler::Start& start) {
   const auto batch = std::make_shared<Batch>(start);
-  for (const auto& binding : batch->start.bindings)
+  for (auto& binding : batch->start.bindings)
     if (!writers_.post(kEverybody, [this, batch, &binding] { prepare(*batch, binding); }))
       prepare_failed(*batch, binding, {ErrorKind::kExhausted, "too much waits to be written"});
 }
 
-void SchedulingLoop::prepare(Batch& batch, const scheduler::Binding& binding) {
-  for (const auto& claim : binding.claims)
+void SchedulingLoop::prepare(Batch& batch, scheduler::Binding& binding) {
+  for (auto& claim : binding.claims)
     if (const auto done = write_claim(api_, binding.pod, claim); !done)
       return prepare_failed(batch, binding, done.error());
   if (--batch.claims_left > 0) return;
@@ -174,6 +176,13 @@ void SchedulingLoop::put_back(const scheduler::Binding& binding, const Error& er
   for (const auto& claim : binding.claims)
     if (!stand && !clear_claim(api_, binding.pod, claim)) stand = true;
   fail(binding.pod, error, fmt::format("is not bound to {}", binding.node), stand);
+}
+
+void SchedulingLoop::delete_left(const scheduler::LeftClaim& left) {
+  const auto done = delete_left_claim(api_, left);
+  if (!done && done.error().kind != ErrorKind::kConflict && options_.warn)
+    options_.warn(fmt::format("The claim '{}' of an earlier try for the pod {} is not deleted: {}",
+                              left.claim, shown(left.pod), to_string(done.error())));
 }
 
 void SchedulingLoop::evict(const scheduler::Eviction& eviction) {

@@ -64,11 +64,12 @@ class SchedulingLoop {
   std::chrono::milliseconds decide();
   void write(const scheduler::Start& start);
   struct Batch;
-  void prepare(Batch& batch, const scheduler::Binding& binding);
+  void prepare(Batch& batch, scheduler::Binding& binding);
   void prepare_failed(Batch& batch, const scheduler::Binding& binding, const Error& error);
   void bind_all(Batch& batch);
   void bind(const scheduler::Binding& binding);
   void put_back(const scheduler::Binding& binding, const Error& error);
+  void delete_left(const scheduler::LeftClaim& left);
   void evict(const scheduler::Eviction& eviction);
   void fail(const scheduler::PodName& pod, const Error& error, const std::string& what,
             bool claims_stand = false);

@@ -72,6 +72,40 @@ void ClaimBook::remove_taint_rule(const std::string& name) {
   pools_.remove_taint_rule(name);
 }
 
+void ClaimBook::put_claim(ResourceClaim claim) {
+  if (claim.for_extended_resources) made_[claim.owner_uid].insert(claim.uid);
+  pools_.put_claim(std::move(claim));
+}
+
+void ClaimBook::remove_claim(const std::string& uid) {
+  if (const auto* const claim = pools_.claim(uid); claim != nullptr && claim->for_extended_resources)
+    if (const auto found = made_.find(claim->owner_uid); found != made_.end()) {
+      found->second.erase(uid);
+      if (found->second.empty()) made_.erase(found);
+    }
+  pools_.remove_claim(uid);
+}
+
+ClaimBook::Claims ClaimBook::made_for(const std::string& pod_uid) const {
+  Claims claims;
+  if (const auto found = made_.find(pod_uid); found != made_.end())
+    for (const auto& uid : found->second)
+      if (const auto* const claim = pools_.claim(uid)) claims.push_back(claim);
+  return claims;
+}
+
+bool ClaimBook::may_need_claim(const PodTemplate& pod) const {
+  return std::ranges::any_of(pod.requests.others, [&](const auto& resource) {
+    return resource.second != 0 && pools_.class_for_resource(resource.first) != nullptr;
+  });
+}
+
+std::optional<ExtendedResourceClaim> ClaimBook::claim_for(const PodTemplate& pod, const Node& node) const {
+  const auto names = resources_by_claim(pod.requests, node, pools_);
+  if (names.empty()) return std::nullopt;
+  return extended_resource_claim(pod.containers, names, pools_);
+}
+
 void ClaimBook::note_gpus(const ResourceSlice& slice) {
   const auto& node = slice.nodes.node_name;
   if (node.empty()) return;
@@ -150,46 +184,102 @@ int ClaimBook::gpus_in(const Claims& claims) const {
   return static_cast<int>(std::min<std::int64_t>(count, kMostDevicesOfClaim * 16));
 }
 
-Result<std::shared_ptr<const Eligibility>> ClaimBook::narrow(const std::shared_ptr<const Eligibility>& nodes,
-                                                             const Cluster& cluster, const Claims& claims,
-                                                             bool admin_access) {
-  Claims open;
-  Claims allocated;
-  for (const auto* claim : claims) (claim->allocation ? allocated : open).push_back(claim);
-  Known fresh;
-  for (const auto* claim : open) fresh.specs.push_back(claim->spec);
-  std::vector<const ClaimSpec*> specs;
-  for (const auto& spec : fresh.specs) specs.push_back(spec.get());
-  if (known_.size() > kMostKnown) known_.clear();
-  auto& known = known_[{specs, admin_access}];
-  if (allocated.empty() && known.nodes == nodes && known.changes == changes_) return known.narrowed;
-  auto narrowed = std::make_shared<Eligibility>(*nodes);
-  std::map<std::string, std::size_t> numbers;
-  const auto refuse = [&](const std::string& node, const std::string& reason) {
-    const auto [number, added] = numbers.try_emplace(reason, narrowed->reasons.size());
-    if (added) narrowed->reasons.push_back(reason);
-    narrowed->refused.emplace(node, number->second);
-  };
-  for (const auto& [name, state] : cluster.nodes()) {
-    if (!state.node || narrowed->why_not(name) != nullptr) continue;
-    const auto is_here = [&](const ResourceClaim* claim) {
-      return is_available_on(*claim->allocation, *state.node);
-    };
-    if (!std::ranges::all_of(allocated, is_here)) {
-      refuse(name, kElsewhere);
-      continue;
-    }
-    if (open.empty()) continue;
-    DROVER_TRY(const auto found,
-               scheduler::allocate(bare_, *state.node, open, {.admin_access = admin_access}));
-    if (!found.fits()) refuse(name, found.refusal);
+/// One run over all nodes.
+class ClaimBook::Narrowing {
+ public:
+  Narrowing(const ClaimBook& book, const Eligibility& nodes, const Wanted& wanted)
+      : book_(book), wanted_(wanted), narrowed_(std::make_shared<Eligibility>(nodes)) {
+    for (const auto* claim : wanted.claims) (claim->allocation ? allocated_ : open_).push_back(claim);
   }
-  if (!allocated.empty()) return narrowed;
-  fresh.nodes = nodes;
-  fresh.narrowed = std::move(narrowed);
-  fresh.changes = changes_;
+
+  const Claims& open() const { return open_; }
+  bool some_are_allocated() const { return !allocated_.empty(); }
+
+  Result<Needs> over(const Cluster& cluster) {
+    for (const auto& [name, state] : cluster.nodes())
+      if (state.node && narrowed_->why_not(name) == nullptr) DROVER_CHECK_OK(look_at(*state.node));
+    return Needs{std::move(narrowed_), book_.gpus_in(open_) + made_gpus_.value_or(0)};
+  }
+
+ private:
+  Status look_at(const Node& node) {
+    const auto is_here = [&](const ResourceClaim* claim) {
+      return is_available_on(*claim->allocation, node);
+    };
+    if (!std::ranges::all_of(allocated_, is_here)) return refuse(node.name, kElsewhere);
+    const auto* const made = made_on(node);
+    if (made == nullptr) made_gpus_ = 0;
+    if (made == nullptr && open_.empty()) return {};
+    auto claims = open_;
+    ResourceClaim claim;
+    if (made != nullptr) {
+      claim.spec = made->spec;
+      claims.push_back(&claim);
+    }
+    const auto found = scheduler::allocate(book_.bare_, node, claims, {.admin_access = wanted_.admin_access});
+    if (!found && made == nullptr) return Failure(found.error());
+    // Other nodes may offer the resource themselves, whatever is wrong with the class.
+    if (!found) return refuse(node.name, found.error().message);
+    if (!found->fits()) return refuse(node.name, found->refusal);
+    if (made != nullptr) {
+      const auto gpus = static_cast<int>(book_.gpus_of(found->allocations.back()).size()) - made->by_limits;
+      made_gpus_ = std::max(0, std::min(made_gpus_.value_or(gpus), gpus));
+    }
+    return {};
+  }
+
+  Status refuse(const std::string& node, const std::string& reason) {
+    const auto [number, added] = numbers_.try_emplace(reason, narrowed_->reasons.size());
+    if (added) narrowed_->reasons.push_back(reason);
+    narrowed_->refused.emplace(node, number->second);
+    return {};
+  }
+
+  struct Made {
+    std::shared_ptr<const ClaimSpec> spec;
+    int by_limits = 0;  ///< GPUs that limits count already
+  };
+  /// The same for nodes that lack the same resources.
+  const Made* made_on(const Node& node) {
+    if (!wanted_.by_limits) return nullptr;
+    const auto& requests = wanted_.by_limits->requests;
+    auto names = resources_by_claim(requests, node, book_.pools_);
+    if (names.empty()) return nullptr;
+    auto& made = made_[names];
+    if (made.spec) return &made;
+    if (names.contains(wanted_.gpu_resource))
+      made.by_limits = static_cast<int>(
+          std::min<std::int64_t>(requests.others.at(wanted_.gpu_resource), kMostDevicesOfClaim));
+    made.spec = std::make_shared<const ClaimSpec>(
+        extended_resource_claim(wanted_.by_limits->containers, names, book_.pools_).spec);
+    return &made;
+  }
+
+  const ClaimBook& book_;
+  const Wanted& wanted_;
+  Claims open_, allocated_;
+  std::shared_ptr<Eligibility> narrowed_;
+  std::map<std::string, std::size_t> numbers_;  ///< of reasons
+  std::map<ResourceNames, Made> made_;
+  std::optional<int> made_gpus_;  ///< the fewest on any node
+};
+
+Result<ClaimBook::Needs> ClaimBook::narrow(const std::shared_ptr<const Eligibility>& nodes,
+                                           const Cluster& cluster, const Wanted& wanted) {
+  Narrowing narrowing(*this, *nodes, wanted);
+  if (narrowing.some_are_allocated()) return narrowing.over(cluster);
+  Known fresh{.by_limits = wanted.by_limits, .nodes = nodes, .changes = changes_};
+  std::vector<const ClaimSpec*> specs;
+  for (const auto* claim : narrowing.open()) {
+    fresh.specs.push_back(claim->spec);
+    specs.push_back(claim->spec.get());
+  }
+  if (known_.size() > kMostKnown) known_.clear();
+  auto& known = known_[{specs, wanted.by_limits.get(), wanted.admin_access}];
+  if (known.nodes == nodes && known.changes == changes_) return known.needs;
+  DROVER_TRY(fresh.needs, narrowing.over(cluster));
   known = std::move(fresh);
-  return known.narrowed;
+  return known.needs;
 }
 
 Result<Allocated> ClaimBook::allocate(const Node& node, const Claims& claims,

@@ -11,12 +11,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
 #include "gpu/device.h"
 #include "kube/scheduler/claims/allocate.h"
 #include "kube/scheduler/claims/device_pools.h"
+#include "kube/scheduler/claims/extended_resources.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/pod.h"
 #include "placement/request.h"
@@ -29,6 +31,8 @@ struct ClaimDecision {
   std::string name_space;
   std::string name;
   std::optional<ClaimAllocation> allocation;  ///< nullopt: it has one, and the pod is only to be named in it
+  /// It is to be made first, and told to the pod: then `uid` is one of ours, and it has no name yet.
+  std::optional<ExtendedResourceClaim> made = {};
 };
 
 class ClaimBook {
@@ -43,21 +47,39 @@ class ClaimBook {
   void remove_class(const std::string& name);
   void put_taint_rule(const DeviceTaintRule& rule);
   void remove_taint_rule(const std::string& name);
-  void put_claim(ResourceClaim claim) { pools_.put_claim(std::move(claim)); }
-  void remove_claim(const std::string& uid) { pools_.remove_claim(uid); }
+  void put_claim(ResourceClaim claim);
+  void remove_claim(const std::string& uid);
+  /// Nodes have come or gone, or are others than before.
+  void note_nodes() { ++changes_; }
 
   const DevicePools& pools() const { return pools_; }
 
   /// kNotFound, in words, for one that is not there yet.
   Result<Claims> claims_of(const Pod& pod) const;
-  /// How many GPUs they are, of those that are not allocated.
-  int gpus_in(const Claims& claims) const;
-  /// `nodes`, without those where the claims could not be had even if nobody had any device, or whose devices
-  /// are on other nodes already. The same pointer as long as nothing has changed. Errors are those of
-  /// allocate().
-  Result<std::shared_ptr<const placement::Eligibility>> narrow(
-      const std::shared_ptr<const placement::Eligibility>& nodes, const Cluster& cluster,
-      const Claims& claims, bool admin_access);
+  /// Those that were made for the pod's resources.
+  Claims made_for(const std::string& pod_uid) const;
+  /// Whether some node might give it resources by claim.
+  bool may_need_claim(const PodTemplate& pod) const;
+  /// The claim, as it would be made for the pod's resources that this node gives so; nullopt when there are
+  /// none.
+  std::optional<ExtendedResourceClaim> claim_for(const PodTemplate& pod, const Node& node) const;
+
+  /// What is to be had where.
+  struct Needs {
+    /// Without the nodes where it could not be had even if nobody had any device, or whose devices are on
+    /// other nodes already. The same pointer as long as nothing has changed.
+    std::shared_ptr<const placement::Eligibility> nodes;
+    int gpus = 0;  ///< of claims without an allocation, beside those by limits
+  };
+  struct Wanted {
+    const Claims& claims;
+    std::shared_ptr<const PodTemplate> by_limits;  ///< nullptr when may_need_claim() says no
+    std::string gpu_resource;                      ///< GPUs by limits
+    bool admin_access = false;
+  };
+  /// Errors are those of allocate().
+  Result<Needs> narrow(const std::shared_ptr<const placement::Eligibility>& nodes, const Cluster& cluster,
+                       const Wanted& wanted);
   /// What the claims that have no allocation get on this node now, these GPUs if they may.
   Result<Allocated> allocate(const Node& node, const Claims& claims, const std::vector<std::string>& gpus,
                              bool admin_access) const;
@@ -75,9 +97,14 @@ class ClaimBook {
   using ClaimSpecs = std::vector<std::shared_ptr<const ClaimSpec>>;
   struct Known {
     ClaimSpecs specs;
-    std::shared_ptr<const placement::Eligibility> nodes, narrowed;
+    std::shared_ptr<const PodTemplate> by_limits;
+    std::shared_ptr<const placement::Eligibility> nodes;
+    Needs needs;
     std::uint64_t changes = 0;
   };
+  class Narrowing;
+
+  int gpus_in(const Claims& claims) const;
 
   void note_gpus(const ResourceSlice& slice);
   void forget_gpus(const std::string& slice);
@@ -94,8 +121,9 @@ class ClaimBook {
     DeviceId device;
     std::string node;
   };
-  std::map<std::string, Place, std::less<>> places_;  ///< by UUID
-  std::map<std::pair<std::vector<const ClaimSpec*>, bool>, Known> known_;
+  std::map<std::string, Place, std::less<>> places_;                ///< by UUID
+  std::map<std::string, std::set<std::string>, std::less<>> made_;  ///< uids of claims, by the pod's
+  std::map<std::tuple<std::vector<const ClaimSpec*>, const PodTemplate*, bool>, Known> known_;
 };
 
 }  // namespace drover::kube::scheduler

@@ -80,7 +80,8 @@ json answer_to(const DevicePools& pools, const json& given, const json& asked) {
 json claim_for(const DevicePools& pools, const json& asked) {
   ResourceNames names;
   for (const auto& name : asked.at("resources")) names.insert(name.get<std::string>());
-  const auto claim = extended_resource_claim(read_container_resources(asked.at("pod")).value(), names, pools);
+  FieldReader reader;
+  const auto claim = extended_resource_claim(read_container_resources(reader, asked.at("pod")), names, pools);
   return {{"requests", to_json(claim, "one", "p", "uid")["spec"]["devices"]["requests"]},
           {"mappings", claim_status(claim, "name")["requestMappings"]}};
 }

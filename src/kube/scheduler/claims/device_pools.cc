@@ -199,6 +199,7 @@ const DeviceClass* DevicePools::device_class(std::string_view name) const {
 }
 
 const DeviceClass* DevicePools::class_for_resource(std::string_view resource) const {
+  if (version_ < kWithExtendedResources) return nullptr;
   if (resource.starts_with(kOwnResource)) return device_class(resource.substr(kOwnResource.size()));
   const DeviceClass* chosen = nullptr;
   for (const auto& [name, known] : classes_)  // of equally old ones the first by name

@@ -24,6 +24,9 @@
 
 namespace drover::kube::scheduler {
 
+/// Before it a cluster has to be told by hand that resources of pods may be given by claims.
+inline constexpr ServerVersion kWithExtendedResources{1, 36};
+
 /// What claims have of a device; those with admin access have nothing.
 struct DeviceUse {
   int whole = 0;   ///< claims that have it for themselves
@@ -71,7 +74,7 @@ class DevicePools {
   const ResourceClaim* claim(std::string_view uid) const;
   const ResourceClaim* claim(std::string_view name_space, std::string_view name) const;
   const DeviceClass* device_class(std::string_view name) const;
-  /// What a resource of pods stands for: of several classes the newest.
+  /// What a resource of pods stands for: of several classes the newest. None before kWithExtendedResources.
   const DeviceClass* class_for_resource(std::string_view resource) const;
 
   /// In the order in which Kubernetes tries them.

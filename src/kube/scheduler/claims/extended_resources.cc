@@ -6,26 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/shorten.h"
-#include "kube/client/object.h"
-
 namespace drover::kube::scheduler {
 namespace {
 
 using nlohmann::json;
 
-constexpr Nanos kWhole = 1'000'000'000;
-
-ContainerResources read_container(FieldReader& reader, const json& given, bool init) {
-  ContainerResources container;
-  container.name = reader.text(given, "name");
-  container.passes = init && reader.text(given, "restartPolicy") != "Always";
-  for (const auto& [name, amount] : reader.quantities(reader.object(given, "resources"), "requests")) {
-    container.names.push_back(name);
-    if (amount % kWhole == 0 && amount != 0)
-      container.amounts.emplace(name, static_cast<std::int64_t>(amount / kWhole));
-  }
-  return container;
+/// Of the container with that number; nullopt when it asks for nothing of the kind.
+std::optional<std::string> request_name(std::size_t index, const ContainerResources& container,
+                                        const std::string& resource) {
+  if (!container.amounts.contains(resource)) return std::nullopt;
+  const auto place = std::ranges::find(container.names, resource) - container.names.begin();
+  return fmt::format("container-{}-request-{}", index, place);
 }
 
 struct Made {
@@ -47,8 +38,7 @@ Made request_of(const std::vector<ContainerResources>& containers, std::size_t i
     made.mappings.push_back({container.name, resource, it->second.name});
   }
   if (given >= wanted->second) return made;
-  const auto place = std::ranges::find(container.names, resource) - container.names.begin();
-  DeviceRequest request{fmt::format("container-{}-request-{}", index, place), {{}}};
+  DeviceRequest request{*request_name(index, container, resource), {{}}};
   request.wishes.front().device_class = device_class;
   request.wishes.front().count = wanted->second - given;
   made.mappings.push_back({container.name, resource, request.name});
@@ -91,18 +81,6 @@ void add_resource(ExtendedResourceClaim& claim, const std::vector<ContainerResou
 
 }  // namespace
 
-Result<std::vector<ContainerResources>> read_container_resources(const json& pod) {
-  FieldReader reader;
-  std::vector<ContainerResources> containers;
-  const auto& spec = reader.object(pod, "spec");
-  for (const auto& container : reader.objects(spec, "initContainers"))
-    containers.push_back(read_container(reader, container, true));
-  for (const auto& container : reader.objects(spec, "containers"))
-    containers.push_back(read_container(reader, container, false));
-  DROVER_CHECK_OK(reader.status(fmt::format("the pod '{}'", shortened(key_of(pod)))));
-  return containers;
-}
-
 ResourceNames resources_by_claim(const Resources& requests, const Node& node, const DevicePools& pools) {
   ResourceNames names;
   for (const auto& [name, amount] : requests.others) {
@@ -112,6 +90,14 @@ ResourceNames resources_by_claim(const Resources& requests, const Node& node, co
       names.insert(name);
   }
   return names;
+}
+
+bool gives(const ClaimSpec& spec, const std::vector<ContainerResources>& containers,
+           const std::string& resource) {
+  for (std::size_t i = 0; i < containers.size(); ++i)
+    if (const auto name = request_name(i, containers[i], resource))
+      if (std::ranges::find(spec.requests, *name, &DeviceRequest::name) != spec.requests.end()) return true;
+  return false;
 }
 
 ExtendedResourceClaim extended_resource_claim(const std::vector<ContainerResources>& containers,

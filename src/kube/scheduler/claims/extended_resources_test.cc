@@ -25,10 +25,11 @@ json container(const char* name, const json& requests, const json& more = json::
 }
 
 ExtendedResourceClaim claim_of(const testing::List& init, const testing::List& containers) {
-  const auto read = read_container_resources(
-      {{"metadata", {{"name", "p"}}}, {"spec", {{"initContainers", init}, {"containers", containers}}}});
-  EXPECT_TRUE(read);
-  return extended_resource_claim(*read, {kGpu, "example.com/unknown"}, with_class().pools);
+  FieldReader reader;
+  const auto read =
+      read_container_resources(reader, {{"spec", {{"initContainers", init}, {"containers", containers}}}});
+  EXPECT_TRUE(reader.status("the pod"));
+  return extended_resource_claim(read, {kGpu, "example.com/unknown"}, with_class().pools);
 }
 
 std::string text_of(const ExtendedResourceClaim& claim) {
@@ -67,7 +68,9 @@ TEST(ExtendedResources, OfContainersThatPassAreUsedAgain) {
 
 TEST(ExtendedResources, AreWholeAndNotNothing) {
   EXPECT_EQ(text_of(claim_of({}, {container("a", {{kGpu, "0"}}), container("b", {{kGpu, "1500m"}})})), "");
-  EXPECT_FALSE(read_container_resources({{"spec", {{"containers", {1}}}}}));
+  FieldReader reader;
+  read_container_resources(reader, {{"spec", {{"containers", {1}}}}});
+  EXPECT_FALSE(reader.status("the pod"));
 }
 
 TEST(ExtendedResources, AreGivenByClaimWhereTheNodeOffersNone) {
