@@ -21,6 +21,7 @@ using testing::reasons_of;
 using ::testing::SizeIs;
 using testing::started;
 using ::testing::UnorderedElementsAre;
+using testing::Wants;
 
 Node tainted_node(Node node, const std::string& key) {
   node.taints = std::make_shared<const Taints>(Taints{{key, "", "NoSchedule"}});
@@ -318,7 +319,7 @@ TEST(SchedulerQueues, HoldPodsToTheirLimits) {
   const auto round = scheduler.decide(kMoment);
   EXPECT_THAT(round.starts, SizeIs(1));
   EXPECT_THAT(reasons_of(round, "two"), SizeIs(1));
-  EXPECT_THAT(reasons_of(round, "lost"), ElementsAre(testing::HasSubstr("nowhere")));
+  EXPECT_THAT(reasons_of(round, "lost"), ElementsAre(::testing::HasSubstr("nowhere")));
   const auto waiters = scheduler.waiters(round);
   ASSERT_THAT(waiters, SizeIs(2));
   for (const auto& waiter : waiters)
