@@ -172,9 +172,9 @@ class BurstTest(ChosenTest):
             pod["metadata"]["annotations"] = {CHOSEN: text}
             pods.append(pod)
         self.make_pods([self.unbound("victim", 2), self.unbound("other", 2)])
-        self.make_pods([pod for pod in pods if pod["metadata"]["name"] != "stolen"])
         self.bind("victim", victim)
         self.bind("other", mine)
+        self.make_pods([pod for pod in pods if pod["metadata"]["name"] != "stolen"])
         given = {name: self.wait_for_truth(name) for name in ("victim", "other")}
         self.assertEqual(given, {"victim": victim, "other": mine})
         self.make_pods([pod for pod in pods if pod["metadata"]["name"] == "stolen"])

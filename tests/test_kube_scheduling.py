@@ -201,7 +201,7 @@ class LimitTest(DeviceTest):
         super().setUp()
         self.cluster.kubectl("patch", "deviceclass", "gpu.example.com", "--type=merge", f'--patch={json.dumps({"spec": {"extendedResourceName": GPU}})}')
         self.make_node("dra", 0)
-        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover.dev/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
         self.publish("dra", 4)
 
     def special(self):

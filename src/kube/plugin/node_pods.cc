@@ -12,6 +12,8 @@
 namespace drover::kube {
 namespace {
 
+constexpr int kTries = 3;  // to ask the kubelet, which may be busy
+
 std::string selector_of(const std::string& node) {
   return "spec.nodeName=" + node;
 }
@@ -75,10 +77,13 @@ Result<std::vector<NodePod>> NodePods::ask(Api& api) const {
 DeviceHint NodePods::hint(const DeviceQuestion& question) {
   const auto api = this->api();
   if (!api) return {};
-  const auto containers = options_.containers().value_or(std::vector<ContainerUse>{});
-  auto hint = ChosenGpus(known(), containers).hint(question);
+  // Without knowing who has been served already, whoever asks would be taken for another.
+  auto containers = options_.containers();
+  for (int i = 1; !containers && i < kTries; ++i) containers = options_.containers();
+  if (!containers) return {};
+  auto hint = ChosenGpus(known(), *containers).hint(question);
   if (hint.is_known) return hint;
-  if (auto pods = ask(*api)) hint = ChosenGpus(std::move(*pods), containers).hint(question);
+  if (auto pods = ask(*api)) hint = ChosenGpus(std::move(*pods), *containers).hint(question);
   return hint;
 }
 
