@@ -115,6 +115,17 @@ class ExtendedResourceTest(ClaimsTest):
         self.cluster.delete("pod", "limit-2", "limit-6")
         wait_for(lambda: self.specifications() == [], lambda: f"no claim to stay prepared: {self.specifications()}")
 
+    def test_drovers_scheduler_makes_that_claim_too(self):
+        scheduler = self.cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", self.cluster.kubeconfig], name="drover-scheduler")
+        self.addCleanup(scheduler.stop)
+        pod = gpu_pod("ours", {GPU: 3})
+        pod["spec"]["schedulerName"] = "drover"
+        self.run_pod(pod)
+        seen = gpus_in(self.cluster.logs("ours"))
+        made = self.cluster.get("pod", "ours")["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        chosen = self.cluster.get("resourceclaim", made)["status"]["allocation"]["devices"]["results"]
+        self.assertEqual((len(seen), {int(result["device"].removeprefix("gpu-")) for result in chosen}), (3, seen))
+
 
 class WholeGpusTest(ClaimsTest):
     def tearDown(self):
