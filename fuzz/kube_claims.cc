@@ -35,7 +35,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (auto read = read_device_class(item)) pools.put_class(std::move(*read));
   for (const auto& item : list(*object, "taintRules"))
     if (auto rule = read_device_taint_rule(item)) pools.put_taint_rule(std::move(*rule));
-  require_words(read_container_resources(*object));
+  FieldReader reader;
+  (void)read_container_resources(reader, *object);
+  require_words(reader.status("the input"));
   const Node node{.name = "n0", .labels = {{"topology.kubernetes.io/zone", "z1"}}};
   AllocateOptions options;
   options.admin_access = true;

@@ -210,7 +210,7 @@ class SimulatedTest(InstalledTest):
         for words in (["label", "node", first, "role=control"], ["label", "node", first, "kubernetes.io/os-"],
                       ["taint", "node", first, "a=b:NoSchedule"]):
             self.assertIn("Drover writes labels", self.tried(bound, *words))
-        self.assertEqual(self.tried(bound, "annotate", "node", first, "drover/test=1"), "")
+        self.assertEqual(self.tried(bound, "annotate", "node", first, "drover.dev/test=1"), "")
         for note in ("test=1", "csi.volume.kubernetes.io/nodeid=x", "node.alpha.kubernetes.io/ttl-"):
             self.assertIn("Drover writes annotations", self.tried(bound, "annotate", "--overwrite", "node", first, note))
 

@@ -100,6 +100,7 @@ class Leadership {
                  },
              .on_trouble = [](const Error& error) { warn(to_string(error)); }}) {}
 
+  bool is_leader() const { return election_.candidate().is_leader(); }
   bool may_begin() const {
     return started_ && election_.candidate().safe_from() <= std::chrono::steady_clock::now();
   }
@@ -121,7 +122,9 @@ Status run(const cli::KubeSchedulerOptions& options) {
   kube::SchedulingCounts counts;
   DROVER_TRY(const auto pages, serve_pages(options.listen, counts));
   Leadership leadership(*api, lease);
-  kube::SchedulingLoop loop(*api, counts, scheduling_options(options, version));
+  auto scheduling = scheduling_options(options, version);
+  scheduling.may_write = [&leadership] { return leadership.is_leader(); };
+  kube::SchedulingLoop loop(*api, counts, std::move(scheduling));
   const kube::ClusterWatch watch(*api, loop, version, warn);
   DROVER_CHECK_OK(watch.wait_until_listed(kListing));
   bool begun = false;

@@ -90,7 +90,8 @@ void Scheduler::put_claim(ResourceClaim claim) {
   changed_ = true;
   const auto uid = claim.uid;
   if (const auto decided = decided_claims_.find(uid); decided != decided_claims_.end()) {
-    if (claim.allocation) {
+    // What was written earlier and taken back since may be told late.
+    if (claim.allocation && have_the_same(*decided->second.allocation, *claim.allocation)) {
       decided_claims_.erase(decided);
     } else {
       claim.allocation = decided->second.allocation;
@@ -229,6 +230,8 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
       decision.allocation = allocated->allocations.at(next++);
       copy.allocation = shared(*decision.allocation);
       const auto taken = claims_.gpus_of(*copy.allocation);
+      for (const auto& uuid : taken)
+        improvised_ = improvised_ || std::ranges::find(wished, uuid) == wished.end();
       std::erase_if(gpus,
                     [&](const auto& grant) { return std::ranges::find(taken, grant.uuid) != taken.end(); });
     }

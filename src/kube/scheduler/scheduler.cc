@@ -287,6 +287,7 @@ void Scheduler::take_back(const std::string& uid, bool claims_stand) {
   known.gpus.clear();
   known.decided = false;
   take(uid, known);
+  follow_claims(known.object.pod);
 }
 
 /// Of places that are as good as each other the first is taken: nodes stand by their names, in whatever order
@@ -347,8 +348,20 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
   const auto state = cluster_.nodes().find(decision.node);
   if (state == cluster_.nodes().end() || !Predicates(cluster_, known.object.pod).check(state->second).fits())
     return false;
+  if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
   if (!take_claims(known, state->second, gpus)) return false;
+  if (improvised_ && !known.claims.empty()) {
+    auto got = decision;
+    got.gpus = gpus;
+    for (const auto& claim : known.claims)
+      if (claim.allocation)
+        for (auto& uuid : claims_.gpus_of(*claim.allocation)) got.gpus.push_back({.uuid = std::move(uuid)});
+    if (!is_free(known, got)) {
+      give_back_claims(known, false);
+      return false;
+    }
+  }
   assume(uid, decision.node, gpus);
   return true;
 }
@@ -356,6 +369,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
 /// For members of a gang that keep each other off nodes, by ports or affinities, and for claims of particular
 /// devices: each is placed where what was decided before it lets it.
 bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
+  improvised_ = true;
   const auto placed = [&](const std::string& uid) {
     bound_.sync(places_);
     auto demand = demand_now(pods_.at(uid));
@@ -388,11 +402,24 @@ void Scheduler::put_off(const std::vector<std::string>& uids, Round& round) cons
   }
 }
 
+/// Where something was put elsewhere than planned, what was planned after it may be taken.
+bool Scheduler::is_free(const Known& known, const placement::Decision& decision) {
+  bound_.sync(places_);
+  auto demand = known.demand;
+  if (!decision.gpus.empty()) demand.gpus = {{static_cast<int>(decision.gpus.size()), {}}};
+  const std::string probe = "probe";
+  const bool free = places_.allocate(probe, demand, decision).has_value();
+  if (free) places_.release(probe);
+  return free;
+}
+
 Round Scheduler::decide(TimePoint now) {
   changed_ = false;
+  improvised_ = false;
   prepare();
   Round round;
   const auto waiting = waiting_jobs(now, round);
+  bound_.sync(places_);  // without what was left of earlier tries
   auto plan = placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now);
   eligible_.sweep();
   for (const auto& decided : plan.starts) {

@@ -214,6 +214,7 @@ class Scheduler {
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
   std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
   void put_off(const std::vector<std::string>& uids, Round& round) const;
+  bool is_free(const Known& known, const placement::Decision& decision);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids);
 
@@ -237,6 +238,7 @@ class Scheduler {
   std::string last_node_;                        ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
   bool changed_ = true;
+  bool improvised_ = false;  ///< in this round something was put elsewhere than planned
 };
 
 }  // namespace drover::kube::scheduler

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <utility>
 
 #include "kube/scheduler/scheduler.h"
@@ -322,6 +323,33 @@ TEST(SchedulerLimits, AreGivenByNoClaimBeforeKubernetesDoesIt) {
   scheduler.put_pod({own});
   EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "one"),
               ElementsAre(::testing::HasSubstr("Insufficient deviceclass.resource.kubernetes.io/gpu")));
+}
+
+/// Claims of particular devices get others than were planned, and so those that were planned for others.
+TEST(SchedulerLimitsAndClaims, NeverHaveTheSameGpu) {
+  for (const char* first : {"one", "two"}) {
+    Scheduler scheduler;
+    scheduler.put_device_class({.name = "gpu"});
+    scheduler.put_node(gpu_node("a", 4), gpus_of("a", 4));
+    scheduler.put_slice(slice_of("a", 4));
+    scheduler.put_claim(claim_for("one", 1, "device.attributes['gpu.example'].model == 'odd'"));
+    auto one = claiming("one");
+    PodObject two{asking_pod("two", {.gpus = 3})};
+    (first == std::string("one") ? one : two).pod.created = TimePoint(std::chrono::seconds(1));
+    scheduler.put_pod(one);
+    scheduler.put_pod(two);
+    std::multiset<std::string> given;
+    for (int i = 0; i < 3; ++i)
+      for (const auto& start : scheduler.decide(kMoment).starts)
+        for (const auto& binding : start.bindings) {
+          given.insert(binding.gpus.begin(), binding.gpus.end());
+          for (const auto& claim : binding.claims)
+            for (const auto& device : claim.allocation->devices)
+              given.insert("a-" + device.id.device.substr(4));
+        }
+    for (const auto& uuid : given) EXPECT_EQ(given.count(uuid), 1U) << uuid << " with " << first << " first";
+    EXPECT_THAT(given, SizeIs(::testing::Ge(1U)));
+  }
 }
 
 }  // namespace

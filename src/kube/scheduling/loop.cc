@@ -20,11 +20,19 @@ using scheduler::PodName;
 
 constexpr FairPool::Key kEverybody = 0;
 constexpr std::size_t kMostWritesWaiting = 1'000'000;
+constexpr std::chrono::milliseconds kFirstLook{100};
+constexpr std::chrono::milliseconds kLongestLook{5000};
+constexpr std::size_t kMostFailures = 10'000;  // that are remembered of pods that may be gone
 constexpr std::chrono::milliseconds kBetweenTellings{1000};
 constexpr std::chrono::milliseconds kUntilItBegins{100};
 
 EventTarget target_of(const PodName& pod) {
   return {.kind = "Pod", .name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
+}
+
+/// Whether it may have been done all the same.
+bool may_pass(const Error& error) {
+  return error.kind == ErrorKind::kTimeout || error.kind == ErrorKind::kUnavailable;
 }
 
 std::string shown(const PodName& pod) {
@@ -48,6 +56,7 @@ SchedulingLoop::SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOpt
 
 SchedulingLoop::~SchedulingLoop() {
   thread_.request_stop();
+  ending_.request_stop();
   thread_.join();
   writers_.stop();
 }
@@ -125,6 +134,7 @@ void SchedulingLoop::write(const scheduler::Start& start) {
 }
 
 void SchedulingLoop::prepare(Batch& batch, scheduler::Binding& binding) {
+  if (!may_write()) return;
   for (auto& claim : binding.claims)
     if (const auto done = write_claim(api_, binding.pod, claim); !done)
       return prepare_failed(batch, binding, done.error());
@@ -155,6 +165,7 @@ void SchedulingLoop::bind_all(Batch& batch) {
 }
 
 void SchedulingLoop::bind(const scheduler::Binding& binding) {
+  if (!may_write()) return;
   const auto& pod = binding.pod;
   Binding wanted{.name_space = pod.name_space, .pod = pod.name, .uid = pod.uid, .node = binding.node};
   if (!binding.gpus.empty())
@@ -170,11 +181,29 @@ void SchedulingLoop::bind(const scheduler::Binding& binding) {
                                   fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
 }
 
-/// A binding that may have been done is not to lose its claims: then they stand until the cluster tells.
+/// Nobody gets the GPUs of a binding that may have been done: it is looked up until it is known, or until the
+/// end (nullopt).
+std::optional<bool> SchedulingLoop::is_bound(const PodName& pod) {
+  Backoff backoff(kFirstLook, kLongestLook);
+  do {
+    const auto found = api_.get({kPods, pod.name_space, pod.name});
+    if (found)
+      return text_at(*found, "/metadata/uid") == pod.uid && !text_at(*found, "/spec/nodeName").empty();
+    if (found.error().kind == ErrorKind::kNotFound) return false;
+  } while (pause(backoff.next(), ending_.get_token()));
+  return std::nullopt;
+}
+
 void SchedulingLoop::put_back(const scheduler::Binding& binding, const Error& error) {
-  bool stand = error.kind == ErrorKind::kTimeout || error.kind == ErrorKind::kUnavailable;
-  for (const auto& claim : binding.claims)
-    if (!stand && !clear_claim(api_, binding.pod, claim)) stand = true;
+  if (may_pass(error) && is_bound(binding.pod).value_or(true)) return;  // then the cluster tells of it
+  bool stand = false;
+  Backoff backoff(kFirstLook, kLongestLook);
+  for (const auto& claim : binding.claims) {
+    auto cleared = clear_claim(api_, binding.pod, claim);
+    while (!cleared && may_pass(cleared.error()) && pause(backoff.next(), ending_.get_token()))
+      cleared = clear_claim(api_, binding.pod, claim);
+    stand = stand || !cleared;
+  }
   fail(binding.pod, error, fmt::format("is not bound to {}", binding.node), stand);
 }
 
@@ -186,6 +215,7 @@ void SchedulingLoop::delete_left(const scheduler::LeftClaim& left) {
 }
 
 void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
+  if (!may_write()) return;
   const auto& pod = eviction.pod;
   const ObjectPath path{kPods, pod.name_space, pod.name};
   const std::string message = "ended by the scheduler to make room for a pod with a higher claim";
@@ -207,6 +237,7 @@ void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::str
   auto pause = options_.first_retry;
   {
     const std::lock_guard lock(mutex_);
+    if (failures_.size() > kMostFailures) failures_.clear();
     for (int i = failures_[pod.uid]++; i > 0 && pause < options_.longest_retry; --i) pause *= 2;
   }
   const auto until = wall_clock() + std::min(pause, options_.longest_retry);

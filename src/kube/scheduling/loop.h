@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -33,6 +35,8 @@ struct SchedulingOptions {
   std::chrono::milliseconds longest_retry{60'000};
   std::chrono::milliseconds look_again{5000};             ///< when nothing has changed, but time passes
   std::function<void(const std::string& sentence)> warn;  ///< from any thread; may be absent
+  /// Asked before each write, from any thread: whether it is still this one that decides. May be absent.
+  std::function<bool()> may_write;
 };
 
 /// Since it began.
@@ -69,6 +73,8 @@ class SchedulingLoop {
   void bind_all(Batch& batch);
   void bind(const scheduler::Binding& binding);
   void put_back(const scheduler::Binding& binding, const Error& error);
+  std::optional<bool> is_bound(const scheduler::PodName& pod);
+  bool may_write() const { return !options_.may_write || options_.may_write(); }
   void delete_left(const scheduler::LeftClaim& left);
   void evict(const scheduler::Eviction& eviction);
   void fail(const scheduler::PodName& pod, const Error& error, const std::string& what,
@@ -88,6 +94,7 @@ class SchedulingLoop {
   std::vector<Change> changes_;
   std::unordered_map<std::string, int> failures_;  ///< in a row, by uid
   bool begun_ = false;
+  std::stop_source ending_;
   FairPool writers_;
   std::jthread thread_;
 };
