@@ -181,6 +181,14 @@ class SimulatedTest(InstalledTest):
         done = self.cluster.kubectl(*words, "--dry-run=server", f"--kubeconfig={account}", check=False)
         return done.stderr if done.returncode != 0 else ""
 
+    def patched(self, account, pod, patch):
+        """kubectl's other commands look at the pod first, which the account may not."""
+        applied = {"apiVersion": "v1", "kind": "Pod", **patch}
+        applied["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
+        done = self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-", "--dry-run=server",
+                                    f"--kubeconfig={account}", input=json.dumps(applied), check=False)
+        return done.stderr if done.returncode != 0 else ""
+
     def test_a_node_s_pod_may_not_write_slices_of_another_node(self):
         first, second = (node.name for node in self.cluster.nodes)
         mine, other = (next(found["metadata"]["name"] for found in self.slices() if found["spec"]["nodeName"] == name)
@@ -195,11 +203,13 @@ class SimulatedTest(InstalledTest):
         bound = self.account_of_pod_on(first)
         for node in (first, second):
             self.run_pod(kube.pod(f"pod-{node}", "sleep", 10000, node=node))
-        self.assertEqual(self.tried(bound, "annotate", "pod", f"pod-{first}", "drover.dev/gpus=GPU-1"), "")
-        self.assertIn("may not write pods of another", self.tried(bound, "annotate", "pod", f"pod-{second}", "drover.dev/gpus=GPU-1"))
-        for words in (["annotate", "pod", f"pod-{first}", "drover/other=1"], ["label", "pod", f"pod-{first}", "drover.dev/gpus=1"],
-                      ["set", "image", "pod", f"pod-{first}", "*=other"]):
-            self.assertIn("Drover writes the annotation drover.dev/gpus", self.tried(bound, *words))
+        chosen = {"metadata": {"annotations": {"drover.dev/gpus": "GPU-1"}}}
+        self.assertEqual(self.patched(bound, f"pod-{first}", chosen), "")
+        self.assertIn("may not write pods of another", self.patched(bound, f"pod-{second}", chosen))
+        container = self.cluster.get("pod", f"pod-{first}")["spec"]["containers"][0]["name"]
+        for patch in ({"metadata": {"annotations": {"drover/other": "1"}}}, {"metadata": {"labels": {"drover.dev/gpus": "1"}}},
+                      {"spec": {"containers": [{"name": container, "image": "other"}]}}):
+            self.assertIn("Drover writes the annotation drover.dev/gpus", self.patched(bound, f"pod-{first}", patch))
 
     def test_a_node_s_pod_may_write_nothing_but_its_own_labels_of_its_own_node(self):
         first, second = (node.name for node in self.cluster.nodes)
