@@ -185,7 +185,7 @@ class SimulatedTest(InstalledTest):
         """kubectl's other commands look at the pod first, which the account may not."""
         applied = {"apiVersion": "v1", "kind": "Pod", **patch}
         applied["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
-        done = self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-", "--dry-run=server",
+        done = self.cluster.kubectl("apply", "--server-side", "--field-manager=drover", "--force-conflicts", "--validate=false", "--filename=-", "--dry-run=server",
                                     f"--kubeconfig={account}", input=json.dumps(applied), check=False)
         return done.stderr if done.returncode != 0 else ""
 
