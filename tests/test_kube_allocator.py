@@ -7,20 +7,14 @@ cluster alone.
 """
 
 import collections
-import concurrent.futures
 import json
 import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-from drover import BUILD
 from kube import claim_cases, components
+from kube.comparison import ComparisonTest
 
 QUESTIONS = 5        # about one cluster
-CHUNK = 200          # clusters
-LIMIT = 600          # seconds for a chunk, in either program
 UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "m": 1e-3, "": 1}
 TOO_LONG = "no devices were found within"
 # What makes Kubernetes' allocator give up though other devices would do.
@@ -301,44 +295,18 @@ class Comparison:
                     self.wrong.append(f"{where}: {claim['metadata']['name']} has {Checker.id(result)}, which is not eligible")
 
 
-def run(command, limit=LIMIT, **options):
-    done = subprocess.run(command, capture_output=True, timeout=limit, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{command[0]} ended with {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
-    return done.stdout
+class AllocatorTest(ComparisonTest):
+    answers, variable = "ClaimCases.AreAnswered", "CLAIM"
 
+    def make_oracle(self):
+        return components.allocator_oracle()
 
-class AllocatorTest(unittest.TestCase):
-    def setUp(self):
-        self.ours = BUILD / "kube_test"
-        if not self.ours.exists():
-            self.skipTest(f"{self.ours} is not built")
-        self.oracle = components.allocator_oracle()
-
-    def compare(self, seeds):
-        cases = [claim_cases.cluster(seed, QUESTIONS, components.KUBERNETES_MINOR[1]) for seed in seeds]
-        lines = "".join(json.dumps(case) + "\n" for case in cases).encode()
-        with tempfile.TemporaryDirectory() as folder:
-            asked, answered = pathlib.Path(folder, "asked"), pathlib.Path(folder, "answered")
-            asked.write_bytes(lines)
-            run([self.ours, "--gtest_filter=ClaimCases.AreAnswered"],
-                env={**os.environ, "DROVER_TEST_CLAIM_CASES": str(asked), "DROVER_TEST_CLAIM_ANSWERS": str(answered)})
-            ours = [json.loads(line) for line in answered.read_text().splitlines()]
-        theirs = [json.loads(line) for line in run([self.oracle], input=lines).splitlines()]
-        return list(zip(seeds, cases, theirs, ours, strict=True))
+    def make_case(self, seed):
+        return claim_cases.cluster(seed, QUESTIONS, components.KUBERNETES_MINOR[1])
 
     def test_gives_what_kubernetes_gives(self):
-        first = int(os.environ.get("DROVER_TEST_SEED", "1")) * 1_000_000
-        count = -(-int(os.environ.get("DROVER_TEST_CLAIMS", "20000")) // QUESTIONS)
-        seeds = range(first, first + count)
-        if "DROVER_TEST_CLAIM_CASE" in os.environ:
-            seeds = [int(os.environ["DROVER_TEST_CLAIM_CASE"])]
         comparison = Comparison()
-        chunks = [seeds[start:start + CHUNK] for start in range(0, len(seeds), CHUNK)]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for chunk in pool.map(self.compare, chunks):
-                for seed, case, theirs, ours in chunk:
-                    comparison.add(seed, case, theirs, ours)
+        first = self.compare_all(-(-int(os.environ.get("DROVER_TEST_CLAIMS", "20000")) // QUESTIONS), comparison.add)
         counts = comparison.counts
         print(f"\nKubernetes {components.KUBERNETES_VERSION}, seeds from {first}: asked {counts['asked']} times, "
               f"{len(comparison.wrong)} disagreements")

@@ -5,20 +5,13 @@ says how many pods are placed (20,000), DROVER_TEST_SEED which. DROVER_TEST_SCHE
 """
 
 import collections
-import concurrent.futures
-import json
 import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-from drover import BUILD
 from kube import components, scheduler_cases
+from kube.comparison import ComparisonTest
 
 PODS = 10            # that are placed on one cluster
-CHUNK = 100          # clusters
-LIMIT = 600          # seconds for a chunk, in either program
 SUPPORTED = "Supported"
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
 PLUGINS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", *VOLUME_PLUGINS,
@@ -81,44 +74,18 @@ class Comparison:
                 self.wrong.append(f"{where}: {plugin} says of {name} {said}, we {verdict[name]}")
 
 
-def run(command, limit=LIMIT, **options):
-    done = subprocess.run(command, capture_output=True, timeout=limit, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{command[0]} ended with {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
-    return done.stdout
+class SchedulerTest(ComparisonTest):
+    answers, variable = "SchedulerCases.AreAnswered", "SCHEDULER"
 
+    def make_oracle(self):
+        return components.scheduler_oracle()
 
-class SchedulerTest(unittest.TestCase):
-    def setUp(self):
-        self.ours = BUILD / "kube_test"
-        if not self.ours.exists():
-            self.skipTest(f"{self.ours} is not built")
-        self.oracle = components.scheduler_oracle()
-
-    def compare(self, seeds):
-        cases = [scheduler_cases.cluster(seed, PODS, components.KUBERNETES_MINOR[1]) for seed in seeds]
-        lines = "".join(json.dumps(case) + "\n" for case in cases).encode()
-        with tempfile.TemporaryDirectory() as folder:
-            asked, answered = pathlib.Path(folder, "asked"), pathlib.Path(folder, "answered")
-            asked.write_bytes(lines)
-            run([self.ours, "--gtest_filter=SchedulerCases.AreAnswered"],
-                env={**os.environ, "DROVER_TEST_SCHEDULER_CASES": str(asked), "DROVER_TEST_SCHEDULER_ANSWERS": str(answered)})
-            ours = [json.loads(line) for line in answered.read_text().splitlines()]
-        theirs = [json.loads(line) for line in run([self.oracle], input=lines).splitlines()]
-        return list(zip(seeds, cases, theirs, ours, strict=True))
+    def make_case(self, seed):
+        return scheduler_cases.cluster(seed, PODS, components.KUBERNETES_MINOR[1])
 
     def test_decides_as_kube_scheduler_does(self):
-        first = int(os.environ.get("DROVER_TEST_SEED", "1")) * 1_000_000
-        count = -(-int(os.environ.get("DROVER_TEST_PAIRS", "20000")) // PODS)
-        seeds = range(first, first + count)
-        if "DROVER_TEST_SCHEDULER_CASE" in os.environ:
-            seeds = [int(os.environ["DROVER_TEST_SCHEDULER_CASE"])]
         comparison = Comparison()
-        chunks = [seeds[start:start + CHUNK] for start in range(0, len(seeds), CHUNK)]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for chunk in pool.map(self.compare, chunks):
-                for seed, case, theirs, ours in chunk:
-                    comparison.add(seed, case, theirs, ours)
+        first = self.compare_all(-(-int(os.environ.get("DROVER_TEST_PAIRS", "20000")) // PODS), comparison.add)
         print(f"\nKubernetes {components.KUBERNETES_VERSION}, seeds from {first}: {comparison.pairs} pods, "
               f"{comparison.unsupported} of them not supported, {len(comparison.wrong)} disagreements")
         print("  nodes (kube-scheduler, drover):", {" / ".join(kind): count for kind, count in sorted(comparison.nodes.items())})

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/end_signals.h"
+#include "base/units.h"
 #include "http/page_server.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
@@ -17,6 +18,7 @@
 #include "kube/scheduling/cluster_watch.h"
 #include "kube/scheduling/loop.h"
 #include "log_setup.h"
+#include "metrics/exposition.h"
 #include "node.h"
 
 namespace drover {
@@ -25,29 +27,44 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kListing = 5min;  ///< of all pods of a large cluster
+constexpr auto kHangs = 2min;    ///< what should take seconds
 
 void warn(const std::string& sentence) {
   spdlog::warn("{}", sentence);
 }
 
-std::string metrics_text(const kube::SchedulingCounts& counts) {
-  const auto line = [](std::string_view name, std::string_view type, std::string_view help, double value) {
-    return fmt::format(
-        "# HELP drover_scheduler_{0} {1}\n# TYPE drover_scheduler_{0} {2}\ndrover_scheduler_{0} {3}\n", name,
-        help, type, value);
-  };
+std::string metrics_page(const kube::SchedulingCounts& counts) {
+  using metrics::Metric;
+  using metrics::Type;
+  static constexpr Metric kRounds{"drover_scheduler_rounds_total", Type::kCounter,
+                                  "How often it was decided what runs"};
+  static constexpr Metric kDeciding{"drover_scheduler_deciding_seconds_total", Type::kCounter,
+                                    "How long that took"};
+  static constexpr Metric kBound{"drover_scheduler_bound_total", Type::kCounter,
+                                 "Pods that were bound to a node"};
+  static constexpr Metric kRefused{"drover_scheduler_refused_total", Type::kCounter,
+                                   "Decisions that could not be written"};
+  static constexpr Metric kEvicted{"drover_scheduler_evicted_total", Type::kCounter,
+                                   "Pods that were ended for others"};
+  static constexpr Metric kWaiting{"drover_scheduler_waiting", Type::kGauge, "Pods that wait"};
   constexpr double kMicroseconds = 1e6;
-  return line("rounds_total", "counter", "How often it was decided what runs.",
-              static_cast<double>(counts.rounds)) +
-         line("deciding_seconds_total", "counter", "How long that took.",
-              static_cast<double>(counts.deciding_microseconds) / kMicroseconds) +
-         line("bound_total", "counter", "Pods that were bound to a node.",
-              static_cast<double>(counts.bound)) +
-         line("refused_total", "counter", "Decisions that could not be written.",
-              static_cast<double>(counts.refused)) +
-         line("evicted_total", "counter", "Pods that were ended for others.",
-              static_cast<double>(counts.evicted)) +
-         line("waiting", "gauge", "Pods that wait.", static_cast<double>(counts.waiting));
+  const auto family = [](const Metric& metric, std::uint64_t value, double parts = 1) {
+    return metrics::Family{&metric, {{{}, static_cast<double>(value) / parts}}};
+  };
+  return metrics::write({family(kRounds, counts.rounds),
+                         family(kDeciding, counts.deciding_microseconds, kMicroseconds),
+                         family(kBound, counts.bound), family(kRefused, counts.refused),
+                         family(kEvicted, counts.evicted), family(kWaiting, counts.waiting)});
+}
+
+/// For whoever starts us anew when we hang.
+Result<std::string> health_page(const kube::SchedulingCounts& counts) {
+  const auto since = std::chrono::steady_clock::now() - counts.turned.load();
+  if (since > kHangs)
+    return fail(ErrorKind::kTimeout,
+                fmt::format("nothing has been decided for {}",
+                            format_duration(std::chrono::floor<std::chrono::seconds>(since))));
+  return "ok\n";
 }
 
 Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address,
@@ -55,11 +72,9 @@ Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address
   if (address.empty()) return nullptr;
   DROVER_TRY(const auto listen, http::parse_listen_address(address));
   return http::PageServer::start(
-      listen,
-      {{"/metrics",
-        {"text/plain; version=0.0.4; charset=utf-8",
-         [&counts]() -> Result<std::string> { return metrics_text(counts); }}},
-       {"/healthz", {"text/plain; charset=utf-8", []() -> Result<std::string> { return "ok\n"; }, true}}});
+      listen, {{"/metrics",
+                {metrics::kContentType, [&counts]() -> Result<std::string> { return metrics_page(counts); }}},
+               {"/healthz", {"text/plain; charset=utf-8", [&counts] { return health_page(counts); }, true}}});
 }
 
 kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& options,

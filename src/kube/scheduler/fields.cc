@@ -120,6 +120,12 @@ void FieldReader::wrong_kind(const char* name, std::string_view kind) {
   mistake(fmt::format("the field '{}' is no {}", name, kind));
 }
 
+std::string FieldReader::name(const json& object) {
+  auto name = text(this->object(object, "metadata"), "name");
+  if (name.empty()) mistake("it has no name");
+  return name;
+}
+
 void FieldReader::mistake(std::string message) {
   if (!mistake_) mistake_ = Error{ErrorKind::kInvalid, std::move(message), "", ""};
 }

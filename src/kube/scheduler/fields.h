@@ -36,6 +36,9 @@ class FieldReader {
   std::map<std::string, std::string, std::less<>> text_map(const nlohmann::json& object, const char* name);
   Quantities quantities(const nlohmann::json& object, const char* name);
 
+  /// An object's metadata.name, which each has.
+  std::string name(const nlohmann::json& object);
+
   void mistake(std::string message);
   /// Fails with the first mistake, as "`what`: …".
   Status status(std::string_view what) const;

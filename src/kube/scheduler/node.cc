@@ -26,8 +26,7 @@ Result<Node> read_node(const json& object) {
   const auto& metadata = reader.object(object, "metadata");
   const auto& spec = reader.object(object, "spec");
   const auto& status = reader.object(object, "status");
-  node.name = reader.text(metadata, "name");
-  if (node.name.empty()) reader.mistake("it has no name");
+  node.name = reader.name(object);
   node.labels = reader.text_map(metadata, "labels");
   Taints taints;
   for (const auto& taint : reader.objects(spec, "taints"))
@@ -46,8 +45,7 @@ Result<Node> read_node(const json& object) {
 Result<CsiDrivers> read_csi_node(const json& object) {
   FieldReader reader;
   CsiDrivers read;
-  read.node_name = reader.text(reader.object(object, "metadata"), "name");
-  if (read.node_name.empty()) reader.mistake("it has no name");
+  read.node_name = reader.name(object);
   for (const auto& driver : reader.objects(reader.object(object, "spec"), "drivers"))
     read.limited.emplace(reader.text(driver, "name"),
                          reader.number(reader.object(driver, "allocatable"), "count").has_value());

@@ -162,8 +162,8 @@ bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& ro
     round.left_claims.push_back({{uid, pod.name_space, pod.name}, claim->name, claim->uid});
   if (left.empty()) return false;
   known.not_before = now + kUntilLeftClaimsAreGone;
-  hold({uid}, fmt::format("waits until its claim '{}' of an earlier try is deleted", left.front()->name),
-       round);
+  hold({uid}, placement::Dimension::kHeld,
+       fmt::format("waits until its claim '{}' of an earlier try is deleted", left.front()->name), round);
   return true;
 }
 

@@ -60,10 +60,6 @@ void add_published(const std::vector<gpu::Device>& devices, gpu::Inventory& inve
   }
 }
 
-bool is_counted_only(const std::string& uuid) {
-  return uuid.find('#') != std::string::npos;
-}
-
 }  // namespace
 
 Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion& version) {
@@ -80,6 +76,12 @@ Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
 
+/// Else they are only counted, under names that mean nothing to anybody else.
+bool Scheduler::names_gpus(const std::string& node) const {
+  const auto said = gpus_.find(node);
+  return (said != gpus_.end() && said->second) || claims_.published(node) != nullptr;
+}
+
 placement::Node Scheduler::placement_node(const Node& node) const {
   placement::Node made{.name = node.name};
   made.milli_cpus = node.allocatable.cpu;
@@ -88,10 +90,8 @@ placement::Node Scheduler::placement_node(const Node& node) const {
   auto count = found == node.allocatable.others.end() ? 0 : found->second;
   const auto* const published = claims_.published(node.name);
   const auto said = gpus_.find(node.name);
-  if (said != gpus_.end() && said->second)
-    made.inventory = *said->second;
-  else if (published == nullptr)
-    made.inventory = counted_gpus(node.name, count);
+  if (!names_gpus(node.name)) made.inventory = counted_gpus(node.name, count);
+  if (said != gpus_.end() && said->second) made.inventory = *said->second;
   if (published != nullptr) add_published(*published, made.inventory);
   const auto is_published = [&](const gpu::Device& device) {
     return published != nullptr &&
@@ -337,7 +337,7 @@ std::optional<Start> Scheduler::start(const placement::Start& decided, const std
     const auto& known = pods_.at(uid);
     auto& binding =
         start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}, known.claims});
-    std::ranges::copy_if(known.gpus, std::back_inserter(binding.gpus), std::not_fn(is_counted_only));
+    if (names_gpus(known.node)) binding.gpus = known.gpus;
   }
   return start;
 }
@@ -394,14 +394,6 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
   return true;
 }
 
-void Scheduler::put_off(const std::vector<std::string>& uids, Round& round) const {
-  round.again = true;
-  for (const auto& uid : uids) {
-    round.waiting.emplace(uid, placement::Reasons{.list = {{placement::Dimension::kOrder, 0, kPutOff}}});
-    round.order.push_back(uid);
-  }
-}
-
 /// Where something was put elsewhere than planned, what was planned after it may be taken.
 bool Scheduler::is_free(const Known& known, const placement::Decision& decision) {
   bound_.sync(places_);
@@ -426,11 +418,12 @@ Round Scheduler::decide(TimePoint now) {
     if (auto done = start(decided, waiting.pods.at(decided.job)))
       round.starts.push_back(std::move(*done));
     else
-      put_off(waiting.pods.at(decided.job), round);
+      hold(waiting.pods.at(decided.job), placement::Dimension::kOrder, kPutOff, round);
   }
+  const bool all_started = round.starts.size() == plan.starts.size();
   // What could not start together with others is tried again when they have; what could not start alone is
   // told why by then.
-  round.again = round.again && !round.starts.empty();
+  round.again = !all_started && !round.starts.empty();
   for (const auto& preemption : plan.preemptions)
     for (const auto& victim : preemption.victims)
       for (const auto& uid : bound_.pods_of(victim)) {

@@ -148,6 +148,8 @@ class Scheduler {
     Waits why;
   };
   std::vector<Waiter> waiters(const Round& round) const;
+  /// Whether there are queues or quotas.
+  bool is_shared() const { return !sharing_.rules.queues.empty() || !sharing_.rules.quotas.empty(); }
   /// What queues hold, by path, those of their children among it; and namespaces. Pods that wait were so in
   /// the round.
   struct Use {
@@ -188,6 +190,7 @@ class Scheduler {
   void take_back(const std::string& uid, bool claims_stand = false);
   void prepare();
   void guess_gpus();
+  bool names_gpus(const std::string& node) const;
   placement::Node placement_node(const Node& node) const;
   void put_places(const std::string& name);
   int gpus_by_limits(const Known& known) const;
@@ -208,12 +211,12 @@ class Scheduler {
   Waiting waiting_jobs(TimePoint now, Round& round);
   void add_job(placement::Job job, const std::vector<std::string>& uids, Waiting& waiting, Round& round,
                const std::string& topology_key = "");
-  void hold(const std::vector<std::string>& uids, const std::string& reason, Round& round) const;
+  static void hold(const std::vector<std::string>& uids, placement::Dimension why, const std::string& words,
+                   Round& round);
   void add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round);
   bool may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round);
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
   std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
-  void put_off(const std::vector<std::string>& uids, Round& round) const;
   bool is_free(const Known& known, const placement::Decision& decision);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids);

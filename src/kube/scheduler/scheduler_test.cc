@@ -202,7 +202,9 @@ TEST(Scheduler, WhoBeginsAnewDecidesTheSame) {
     if (backwards) std::ranges::reverse(names);
     for (const auto& name : names) {
       scheduler.put_node(gpu_node(name), gpus_of(name, 4));
-      scheduler.put_pod({asking_pod("p" + name, {.gpus = 2})});
+      auto pod = asking_pod("p" + name, {.gpus = 2});
+      pod.created = TimePoint(std::chrono::seconds(name[0]));
+      scheduler.put_pod({pod});
     }
     EXPECT_THAT(started(scheduler.decide(kMoment)),
                 UnorderedElementsAre("pa on a: a-0 a-1", "pb on a: a-2 a-3", "pc on b: b-0 b-1"))

@@ -72,8 +72,7 @@ Result<Volume> read_volume(const json& object) {
   Volume volume;
   const auto& metadata = reader.object(object, "metadata");
   const auto& spec = reader.object(object, "spec");
-  volume.name = reader.text(metadata, "name");
-  if (volume.name.empty()) reader.mistake("it has no name");
+  volume.name = reader.name(object);
   for (const auto& [name, value] : spec.items())
     if (value.is_object() && std::ranges::find(kNoSources, name) == kNoSources.end()) volume.kind = name;
   volume.driver = reader.text(reader.object(spec, "csi"), "driver");

@@ -16,18 +16,11 @@ using placement::Job;
 
 constexpr const char* kOtherDomain = "node(s) were in other topology domains than the rest of the gang";
 
-std::uint64_t hash_of(const std::string& text) {
-  constexpr std::uint64_t kOffset = 14695981039346656037ULL;
-  constexpr std::uint64_t kPrime = 1099511628211ULL;
-  std::uint64_t hash = kOffset;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
-  return hash;
-}
-
 /// The order of arrival, as far as the API server tells: to the second, and then any order that stays.
 std::uint64_t sequence_of(const Pod& pod) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(pod.created).time_since_epoch().count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0)) << 32 | hash_of(pod.uid) >> 32;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0)) << 32 |
+         std::hash<std::string>()(pod.uid) >> 32;
 }
 
 /// The same, on nodes of the domain only.
@@ -106,7 +99,7 @@ bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimeP
     if (const auto may = may_stand(sharing_, queue, pod.name_space, pod.made_from->priority); !may)
       why = to_string(may.error());
   if (why.empty()) return true;
-  hold({uid}, why, round);
+  hold({uid}, Dimension::kHeld, why, round);
   return false;
 }
 
@@ -134,15 +127,14 @@ Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
 
 void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round) {
   const auto view = gangs_.view(gang);
-  const auto wait_all = [&](const std::string& reason) {
-    for (const auto& uid : waiting_) {
+  if (!view.reason.empty()) {
+    std::vector<std::string> all;
+    std::ranges::copy_if(waiting_, std::back_inserter(all), [&](const std::string& uid) {
       const auto* const of = gangs_.gang_of(uid);
-      if (of == nullptr || *of != gang) continue;
-      round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kGang, 0, reason}}});
-      round.order.push_back(uid);
-    }
-  };
-  if (!view.reason.empty()) return wait_all(view.reason);
+      return of != nullptr && *of == gang;
+    });
+    return hold(all, Dimension::kGang, view.reason, round);
+  }
   const auto& uids = view.together.empty() ? view.later : view.together;
   if (uids.empty()) return;
   const auto queue = queue_of(pods_.at(uids.front()), view.queue);
@@ -170,7 +162,7 @@ void Scheduler::add_job(Job job, const std::vector<std::string>& uids, Waiting& 
                         const std::string& topology_key) {
   for (const auto& uid : uids) {
     auto demand = demand_now(pods_.at(uid));
-    if (!demand) return hold(uids, to_string(demand.error()), round);
+    if (!demand) return hold(uids, Dimension::kHeld, to_string(demand.error()), round);
     job.gang.members.push_back(std::move(*demand));
   }
   if (!topology_key.empty()) keep_in_one_domain(job.gang, topology_key);
@@ -178,9 +170,10 @@ void Scheduler::add_job(Job job, const std::vector<std::string>& uids, Waiting& 
   waiting.jobs.push_back(std::move(job));
 }
 
-void Scheduler::hold(const std::vector<std::string>& uids, const std::string& reason, Round& round) const {
+void Scheduler::hold(const std::vector<std::string>& uids, Dimension why, const std::string& words,
+                     Round& round) {
   for (const auto& uid : uids) {
-    round.waiting.emplace(uid, placement::Reasons{.list = {{Dimension::kHeld, 0, reason}}});
+    round.waiting.emplace(uid, placement::Reasons{.list = {{why, 0, words}}});
     round.order.push_back(uid);
   }
 }

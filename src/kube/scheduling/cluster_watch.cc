@@ -248,7 +248,7 @@ void ClusterWatch::read_absent_groups() {
       loop_.change(put_group(path.resource, path.name_space, path.name,
                              scheduler::read_gang_group(path.resource, *object)));
     else if (object.error().kind != ErrorKind::kNotFound)
-      warn_(to_string(object.error()));
+      groups_trouble_.report(Failure(object.error()));
   }
 }
 
@@ -266,11 +266,12 @@ void ClusterWatch::write_use() {
     const auto found = uses.find(name);
     return found == uses.end() ? scheduler::SharingUse{} : found->second;
   };
+  std::optional<Error> trouble;
   const auto write = [&](const Resource& resource, const std::string& name,
                          const std::optional<json>& patch) {
     if (!patch) return;
     const auto done = api_.patch({resource, "", name, "status"}, PatchType::kMerge, *patch);
-    if (!done && done.error().kind != ErrorKind::kNotFound) warn_(to_string(done.error()));
+    if (!done && done.error().kind != ErrorKind::kNotFound) trouble = done.error();
   };
   const auto now = wall_clock();
   for (const auto& [name, queue] : queues)
@@ -279,6 +280,7 @@ void ClusterWatch::write_use() {
   for (const auto& [name, quota] : quotas)
     write(scheduler::kQuotas, name,
           scheduler::quota_status(*quota, use->sharing, of(use->namespaces, name), now));
+  use_trouble_.report(trouble ? Failure(*trouble) : Status());
 }
 
 void ClusterWatch::run(const std::stop_token& stop) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/log_once.h"
 #include "kube/client/api.h"
 #include "kube/client/informer.h"
 #include "kube/client/server_version.h"
@@ -52,7 +53,8 @@ class ClusterWatch {
   SchedulingLoop& loop_;
   const ServerVersion version_;
   const std::function<void(const std::string&)> warn_;
-  std::mutex sharing_mutex_;  ///< of the next two
+  LogOnce groups_trouble_{warn_}, use_trouble_{warn_};  ///< of the thread
+  std::mutex sharing_mutex_;                            ///< of the next two
   std::map<std::string, Object> queues_, quotas_;
   std::vector<Resource> not_served_;  ///< of the constructor, and then of the thread
   std::map<std::string, std::chrono::steady_clock::time_point>

@@ -9,14 +9,14 @@
 
 namespace drover::kube {
 
-nlohmann::json condition_patch(const PodCondition& condition, TimePoint now) {
-  return {{"status",
-           {{"conditions",
-             {{{"type", condition.type},
-               {"status", condition.status},
-               {"reason", condition.reason},
-               {"message", condition.message},
-               {"lastTransitionTime", format_time(std::chrono::floor<std::chrono::seconds>(now))}}}}}}};
+nlohmann::json condition_patch(const PodCondition& condition) {
+  nlohmann::json written{{"type", condition.type},
+                         {"status", condition.status},
+                         {"reason", condition.reason},
+                         {"message", condition.message}};
+  if (condition.since)
+    written["lastTransitionTime"] = format_time(std::chrono::floor<std::chrono::seconds>(*condition.since));
+  return {{"status", {{"conditions", nlohmann::json::array({std::move(written)})}}}};
 }
 
 ConditionWriter::ConditionWriter(Api& api, ConditionLimits limits)
@@ -72,12 +72,13 @@ void ConditionWriter::run(const std::stop_token& stop) {
       changed_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
       continue;
     }
+    // That it waits is new only once.
+    const auto since = entry->written.empty() ? std::optional(wall_clock()) : std::nullopt;
     entry->written = entry->wanted;
     entry->at = Clock::now();
     entry->pause = std::min(limits_.at_most, std::max(limits_.again, 2 * entry->pause));
     const auto pod = entry->pod;
-    const auto patch =
-        condition_patch({"PodScheduled", "False", "Unschedulable", entry->wanted}, wall_clock());
+    const auto patch = condition_patch({"PodScheduled", "False", "Unschedulable", entry->wanted, since});
     lock.unlock();
     // When it fails it is written with the next change: the Event says the same meanwhile.
     (void)api_.patch({kPods, pod.name_space, pod.name, "status"}, PatchType::kStrategic, patch);

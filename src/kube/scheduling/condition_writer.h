@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -24,9 +25,10 @@ struct PodCondition {
   std::string status;
   std::string reason;
   std::string message;
+  std::optional<TimePoint> since = {};  ///< it has this status; absent: as it stands there
 };
 /// A strategic patch of a pod's status.
-nlohmann::json condition_patch(const PodCondition& condition, TimePoint now);
+nlohmann::json condition_patch(const PodCondition& condition);
 
 struct ConditionLimits {
   std::chrono::milliseconds between{50};      ///< two writes

@@ -80,6 +80,7 @@ void SchedulingLoop::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     changed_.wait_for(lock, stop, wait, [this] { return !changes_.empty(); });
     if (stop.stop_requested()) return;
+    counts_.turned = std::chrono::steady_clock::now();
     const auto changes = std::exchange(changes_, {});
     const bool begun = begun_;
     lock.unlock();
@@ -220,7 +221,7 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   const ObjectPath path{kPods, pod.name_space, pod.name};
   const std::string message = "ended by the scheduler to make room for a pod with a higher claim";
   const nlohmann::json condition =
-      condition_patch({"DisruptionTarget", "True", "PreemptionByScheduler", message}, wall_clock());
+      condition_patch({"DisruptionTarget", "True", "PreemptionByScheduler", message, wall_clock()});
   auto status = path;
   status.subresource = "status";
   auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
@@ -259,6 +260,7 @@ void SchedulingLoop::tell(const scheduler::Round& round) {
     if (conditions_.is_news(told))
       events_.record(target_of(told.pod), {true, "FailedScheduling", told.message});
   conditions_.update(std::move(all));
+  if (!scheduler_.is_shared()) return;
   auto use = std::make_shared<const scheduler::Scheduler::Use>(scheduler_.use(round));
   const std::lock_guard lock(mutex_);
   use_ = std::move(use);

@@ -44,6 +44,8 @@ struct SchedulingCounts {
   std::atomic<std::uint64_t> rounds = 0, bound = 0, refused = 0, evicted = 0;
   std::atomic<std::uint64_t> waiting = 0;                ///< now
   std::atomic<std::uint64_t> deciding_microseconds = 0;  ///< in all
+  /// When its thread came round last, which it does every few seconds, whether it decides or not.
+  std::atomic<std::chrono::steady_clock::time_point> turned{std::chrono::steady_clock::now()};
 };
 
 class SchedulingLoop {

@@ -223,8 +223,7 @@ Result<DeviceClass> read_device_class(const json& object) {
   DeviceClass read;
   const auto& metadata = reader.object(object, "metadata");
   const auto& spec = reader.object(object, "spec");
-  read.name = reader.text(metadata, "name");
-  if (read.name.empty()) reader.mistake("it has no name");
+  read.name = reader.name(object);
   read.created = reader.text(metadata, "creationTimestamp");
   read.selectors = read_selectors(reader, spec, read.unsupported);
   for (const auto& config : reader.objects(spec, "config"))
@@ -238,8 +237,7 @@ Result<DeviceTaintRule> read_device_taint_rule(const json& object) {
   FieldReader reader;
   DeviceTaintRule rule;
   const auto& spec = reader.object(object, "spec");
-  rule.name = reader.text(reader.object(object, "metadata"), "name");
-  if (rule.name.empty()) reader.mistake("it has no name");
+  rule.name = reader.name(object);
   const auto& selector = reader.object(spec, "deviceSelector");
   rule.selects = !selector.is_null();
   for (const auto& [name, field] :

@@ -33,43 +33,38 @@ std::optional<gpu::Device> gpu_of(const Device& device, int index) {
 
 }  // namespace
 
-void ClaimBook::put_slice(ResourceSlice slice) {
+template <typename Change>
+void ClaimBook::change_devices(const Change& change) {
   ++changes_;
+  change(bare_);
+  change(pools_);
+}
+
+void ClaimBook::put_slice(ResourceSlice slice) {
   forget_gpus(slice.name);
   note_gpus(slice);
-  bare_.put_slice(slice);
-  pools_.put_slice(std::move(slice));
+  change_devices([&](DevicePools& pools) { pools.put_slice(slice); });
 }
 
 void ClaimBook::remove_slice(const std::string& name) {
-  ++changes_;
   forget_gpus(name);
-  bare_.remove_slice(name);
-  pools_.remove_slice(name);
+  change_devices([&](DevicePools& pools) { pools.remove_slice(name); });
 }
 
 void ClaimBook::put_class(const DeviceClass& device_class) {
-  ++changes_;
-  bare_.put_class(device_class);
-  pools_.put_class(device_class);
+  change_devices([&](DevicePools& pools) { pools.put_class(device_class); });
 }
 
 void ClaimBook::remove_class(const std::string& name) {
-  ++changes_;
-  bare_.remove_class(name);
-  pools_.remove_class(name);
+  change_devices([&](DevicePools& pools) { pools.remove_class(name); });
 }
 
 void ClaimBook::put_taint_rule(const DeviceTaintRule& rule) {
-  ++changes_;
-  bare_.put_taint_rule(rule);
-  pools_.put_taint_rule(rule);
+  change_devices([&](DevicePools& pools) { pools.put_taint_rule(rule); });
 }
 
 void ClaimBook::remove_taint_rule(const std::string& name) {
-  ++changes_;
-  bare_.remove_taint_rule(name);
-  pools_.remove_taint_rule(name);
+  change_devices([&](DevicePools& pools) { pools.remove_taint_rule(name); });
 }
 
 void ClaimBook::put_claim(ResourceClaim claim) {

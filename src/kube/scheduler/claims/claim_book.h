@@ -106,6 +106,8 @@ class ClaimBook {
 
   int gpus_in(const Claims& claims) const;
 
+  template <typename Change>
+  void change_devices(const Change& change);
   void note_gpus(const ResourceSlice& slice);
   void forget_gpus(const std::string& slice);
 
