@@ -45,6 +45,8 @@ std::string held_words(const placement::Reasons& reasons) {
     if (reason.dimension == Dimension::kQuota) return "node(s) not asked because of a quota";
     if (reason.dimension == Dimension::kQueueLimit)
       return "node(s) not asked because of the limit of a queue";
+    if (reason.dimension == Dimension::kGang) return "node(s) not asked before the whole gang can start";
+    if (reason.dimension == Dimension::kHeld) return "node(s) not asked";
     if (reason.dimension == Dimension::kPreemption) return "node(s) waited for the end of pods";
   }
   return "node(s) were kept for others";

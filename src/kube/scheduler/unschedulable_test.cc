@@ -47,6 +47,15 @@ TEST(UnschedulableMessage, SaysWhoseTurnItIs) {
             "has 4.");
 }
 
+TEST(UnschedulableMessage, SaysThatNoNodeWasAsked) {
+  EXPECT_EQ(
+      message_of({.list = {{Dimension::kGang, 0, "waits for 1 of 3 pods of the gang 'team/train'"}}}, 2),
+      "0/2 nodes are available: 2 node(s) not asked before the whole gang can start. Waits for 1 of 3 pods "
+      "of the gang 'team/train'.");
+  EXPECT_EQ(message_of({.list = {{Dimension::kHeld, 0, "there is no queue 'x'"}}}, 1),
+            "0/1 nodes are available: 1 node(s) not asked. There is no queue 'x'.");
+}
+
 TEST(UnschedulableMessage, CountsOneNodeOnce) {
   const Answer reasons{.nodes = 1,
                        .list = {{Dimension::kFreeGpus, 1, "2 GPUs are wanted and 1 of 2 is free"},

@@ -37,6 +37,7 @@ const std::array kPodGroups{Resource{"scheduling.k8s.io", "v1beta1", "podgroups"
                             Resource{"scheduling.volcano.sh", "v1beta1", "podgroups"},
                             Resource{"scheduling.run.ai", "v2alpha2", "podgroups"}};
 
+constexpr auto kLongestPause = 2s;  ///< a server that is back is noticed so soon
 constexpr auto kLookForApis = 30s;
 constexpr auto kLookForGroups = 500ms;
 constexpr auto kBetweenUses = 2s;
@@ -111,6 +112,7 @@ void ClusterWatch::follow(const Resource& resource, Read read) {
   options.on_change = [this](const Change<Told>& change) {
     loop_.change(change.now ? std::exchange(change.now->put, {}) : change.before->end);
   };
+  options.longest_pause = kLongestPause;
   options.on_trouble = [this](const Error& error) { warn_(to_string(error)); };
   const std::lock_guard lock(mutex_);
   informers_.push_back(std::make_unique<Informer<Told>>(api_, std::move(options)));
@@ -208,6 +210,7 @@ void ClusterWatch::follow_sharing(const Resource& resource, std::map<std::string
     loop_.change(
         [sharing = scheduler::read_sharing(queues, quotas)](Scheduler& to) { to.set_sharing(sharing); });
   };
+  options.longest_pause = kLongestPause;
   options.on_trouble = [this](const Error& error) { warn_(to_string(error)); };
   const std::lock_guard lock(mutex_);
   sharing_informers_.push_back(std::make_unique<Informer<>>(api_, std::move(options)));
