@@ -18,6 +18,19 @@ Job job_of_size(const std::string& id, std::size_t size) {
   return job;
 }
 
+/// What a whole GPU has, which pods do not tell. False when the cluster does not know one of them.
+bool complete(placement::Decision& decision, const placement::Cluster& cluster) {
+  const auto* const node = cluster.node(decision.node);
+  if (node == nullptr) return decision.gpus.empty();
+  const auto& devices = node->inventory.devices;
+  return std::ranges::all_of(decision.gpus, [&](placement::Grant& grant) {
+    const auto device = std::ranges::find(devices, grant.uuid, &gpu::Device::uuid);
+    if (device == devices.end()) return false;
+    grant.memory_bytes = device->memory_bytes.value_or(0);
+    return true;
+  });
+}
+
 }  // namespace
 
 void BoundJobs::put(const std::string& uid, BoundPod pod) {
@@ -55,6 +68,7 @@ void BoundJobs::sync(placement::Cluster& cluster, bool anew) {
     sizes_.clear();
     for (const auto& [job, pods] : jobs_) changed_.insert(job);
   }
+  if (std::exchange(nodes_changed_, false)) note_complete(cluster);
   if (changed_.empty()) return;
   for (const auto& job : changed_) drop(cluster, job);
   std::erase_if(running_, [this](const RunningJob& running) { return changed_.contains(running.job.id); });
@@ -79,7 +93,20 @@ void BoundJobs::sync(placement::Cluster& cluster, bool anew) {
   running_ = std::move(merged);
 }
 
+/// Their nodes came later than they.
+void BoundJobs::note_complete(const placement::Cluster& cluster) {
+  for (const auto& job : incomplete_) {
+    const auto found = jobs_.find(job);
+    const auto is_complete = [&](const auto& pod) {
+      auto decision = pod.second.decision;
+      return complete(decision, cluster);
+    };
+    if (found != jobs_.end() && std::ranges::all_of(found->second, is_complete)) changed_.insert(job);
+  }
+}
+
 void BoundJobs::drop(placement::Cluster& cluster, const std::string& job) {
+  incomplete_.erase(job);
   const auto size = sizes_.find(job);
   if (size == sizes_.end()) return;
   const auto known = job_of_size(job, size->second);
@@ -95,6 +122,7 @@ RunningJob BoundJobs::add(placement::Cluster& cluster, const std::string& job, c
   for (const auto& [uid, pod] : pods) {
     running.job.gang.members.push_back(pod.demand);
     running.decisions.push_back(pod.decision);
+    if (!complete(running.decisions.back(), cluster)) incomplete_.insert(job);
     running.started_at = std::min(running.started_at, pod.started);
     running.ending = running.ending && pod.ending;
   }

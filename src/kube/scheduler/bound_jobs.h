@@ -28,6 +28,8 @@ class BoundJobs {
  public:
   void put(const std::string& uid, BoundPod pod);
   void remove(const std::string& uid);
+  /// Nodes of the cluster have changed.
+  void note_nodes() { nodes_changed_ = true; }
   /// nullptr when it is not known.
   const BoundPod* find(const std::string& uid) const;
 
@@ -41,12 +43,15 @@ class BoundJobs {
  private:
   using Pods = std::map<std::string, BoundPod>;  ///< by uid
 
+  void note_complete(const placement::Cluster& cluster);
   void drop(placement::Cluster& cluster, const std::string& job);
   placement::RunningJob add(placement::Cluster& cluster, const std::string& job, const Pods& pods);
 
   std::unordered_map<std::string, Pods> jobs_;
   std::unordered_map<std::string, std::string> job_of_;  ///< by uid
   std::set<std::string> changed_;                        ///< jobs
+  bool nodes_changed_ = false;
+  std::set<std::string> incomplete_;  ///< jobs with GPUs that the cluster did not know
   std::vector<placement::RunningJob> running_;
   std::unordered_map<std::string, std::size_t> sizes_;  ///< of jobs in the cluster
 };
