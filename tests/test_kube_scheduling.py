@@ -28,12 +28,14 @@ def why(pod):
 
 class SchedulerTest(kube.ClusterTest):
     settings = Settings(nodes=())
+    has_scheduler = True  # False: each test starts what it needs
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.scheduler = cls.start_scheduler()
-        cls.addClassCleanup(cls.scheduler.stop)
+        if cls.has_scheduler:
+            cls.scheduler = cls.start_scheduler()
+            cls.addClassCleanup(cls.scheduler.stop)
 
     @classmethod
     def start_scheduler(cls, *flags):

@@ -63,15 +63,16 @@ Status LeaseCandidate::look(Time asked, const std::stop_token& stop) {
   if (!found) {
     lease_ = nullptr;
     // When somebody removed it, whoever led may not know yet.
-    if (const auto before = holder(); !before.empty() && before != me) takes_over_ = true;
+    if (const auto before = holder(); !before.empty() && before != me)
+      late_writes_ = options_.duration + options_.skew;
     return write(asked, stop);
   }
   see(std::move(*found));
   const auto holder = holder_of(*lease_);
   if (holder == me) return write(asked, stop);
   resign();
-  takes_over_ = !holder.empty();
-  if (takes_over_) {
+  late_writes_ = holder.empty() ? milliseconds(0) : options_.skew;
+  if (!holder.empty()) {
     const auto seconds = whole_number_at(*lease_, "/spec/leaseDurationSeconds");
     free_at_ =
         seen_ + (seconds > 0 ? std::chrono::seconds(std::min(seconds, kMostSeconds)) : options_.duration);
@@ -91,8 +92,7 @@ Status LeaseCandidate::write(Time asked, const std::stop_token& stop) {
   if (now >= until) return {};  // the answer came so late that it has to be renewed first
   if (term_ == 0 || now >= until_) {
     term_ = ++terms_;
-    safe_from_ = std::max(safe_from_, takes_over_ ? asked + options_.duration + options_.skew : asked);
-    takes_over_ = false;
+    safe_from_ = std::max(safe_from_, now + std::exchange(late_writes_, milliseconds(0)));
   }
   until_ = until;
   return {};

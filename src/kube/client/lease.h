@@ -4,9 +4,10 @@
 // renews it; another takes it when it has been released, or was not renewed for its duration by the clock of
 // whoever looks on. Clocks of different machines are never compared.
 //
-// Who leads stops by its own clock before anybody else may begin, whether or not the API server answers.
-// Kubernetes does not fence off its late writes, though: before the first decision after takeover wait until
-// safe_from(), and give each write what it was decided on (a uid, a resourceVersion).
+// Who leads stops by its own clock before anybody else may begin, whether or not the API server answers: by
+// the renew deadline, and the others wait for the duration. Kubernetes does not fence off its late writes,
+// though: before the first decision after takeover wait until safe_from(), and give each write what it was
+// decided on (a uid, a resourceVersion).
 
 #include <chrono>
 #include <condition_variable>
@@ -85,10 +86,10 @@ class LeaseCandidate {
   // Of the thread that steps:
   std::shared_ptr<const nlohmann::json> lease_;  ///< as seen last; null: not there, or unknown
   std::string version_;
-  Time seen_;                 ///< since when it has this version
-  Time free_at_;              ///< when another's lease ends, as far as is known
-  bool takes_over_ = false;   ///< from one who has not released it
-  mutable std::mutex mutex_;  ///< of what follows
+  Time seen_;                                 ///< since when it has this version
+  Time free_at_;                              ///< when another's lease ends, as far as is known
+  std::chrono::milliseconds late_writes_{0};  ///< of one who has not released it: may come so long
+  mutable std::mutex mutex_;                  ///< of what follows
   std::string holder_;
   std::uint64_t term_ = 0;
   std::uint64_t terms_ = 0;

@@ -97,6 +97,7 @@ void Scheduler::put_places(const std::string& name) {
   auto made = placement_node(*state->second.node);
   if (const auto* const before = places_.node(name); before != nullptr && *before == made) return;
   places_.set_node(std::move(made));
+  bound_.note_nodes();
   changed_ = true;
 }
 

@@ -60,6 +60,7 @@ class PodReader {
     pod.terminating = !reader_.text(metadata_, "deletionTimestamp").empty();
     pod.created = time(metadata_, "creationTimestamp");
     pod.started = time(reader_.object(pod_, "status"), "startTime");
+    pod.bound = bound_at();
     if (const auto seconds = reader_.number(spec_, "activeDeadlineSeconds"))
       pod.time_limit = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, kLongest));
     pod.gpus = chosen_gpus(reader_.text_map(metadata_, "annotations"));
@@ -85,6 +86,13 @@ class PodReader {
         }
       pod.claims.push_back(std::move(claim));
     }
+  }
+
+  TimePoint bound_at() {
+    for (const auto& condition : reader_.objects(reader_.object(pod_, "status"), "conditions"))
+      if (reader_.text(condition, "type") == "PodScheduled" && reader_.text(condition, "status") == "True")
+        return time(condition, "lastTransitionTime");
+    return {};
   }
 
   TimePoint time(const json& object, const char* name) {

@@ -105,6 +105,7 @@ struct Pod {
   bool ended = false;
   bool terminating = false;
   TimePoint created{};
+  TimePoint bound{};                               ///< to its node; the epoch: nobody says when
   TimePoint started{};                             ///< by its node; the epoch: not yet
   std::optional<std::chrono::seconds> time_limit;  ///< it is ended so long after it has started
   std::vector<std::string> gpus = {};              ///< UUIDs of those that were chosen for it

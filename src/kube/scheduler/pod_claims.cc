@@ -11,7 +11,6 @@
 namespace drover::kube::scheduler {
 namespace {
 
-constexpr auto kUntilLeftClaimsAreGone = std::chrono::seconds(5);
 constexpr const char* kAdminLabel = "resource.kubernetes.io/admin-access";
 
 /// Of a claim that is held by no pod of ours alone: as if it was one.
@@ -91,26 +90,28 @@ void Scheduler::put_claim(ResourceClaim claim) {
   const auto uid = claim.uid;
   if (const auto decided = decided_claims_.find(uid); decided != decided_claims_.end()) {
     // What was written earlier and taken back since may be told late.
-    if (claim.allocation && have_the_same(*decided->second.allocation, *claim.allocation)) {
+    if (claim.allocation && have_the_same(*decided->second.now.allocation, *claim.allocation)) {
       decided_claims_.erase(decided);
     } else {
-      claim.allocation = decided->second.allocation;
-      claim.reserved_for = decided->second.reserved_for;
+      auto told = std::exchange(claim, decided->second.now);
+      decided->second.told = std::move(told);
     }
   }
   if (claim.for_extended_resources && claim.allocation)
     if (const auto made = decided_claims_.find(uid_to_come(claim.owner_uid));
-        made != decided_claims_.end() && have_the_same(*made->second.allocation, *claim.allocation))
+        made != decided_claims_.end() && have_the_same(*made->second.now.allocation, *claim.allocation))
       drop_claim(std::string(made->first));
+  if (const auto* const before = claims_.pools().claim(uid))
+    for (const auto& user : before->reserved_for)
+      if (!is_reserved_for(claim, user.uid)) note_undone(user.uid);
   claims_.put_claim(std::move(claim));
   follow_claim(uid);
 }
 
 void Scheduler::remove_claim(const std::string& uid) {
   changed_ = true;
-  // Its pod may have waited for that.
   if (const auto* const claim = claims_.pools().claim(uid); claim != nullptr && claim->for_extended_resources)
-    if (const auto owner = pods_.find(claim->owner_uid); owner != pods_.end()) owner->second.not_before = {};
+    note_undone(claim->owner_uid);
   drop_claim(uid);
 }
 
@@ -150,21 +151,6 @@ int Scheduler::gpus_by_limits(const Known& known) const {
   for (const auto* claim : claims_.made_for(pod.uid))
     if (claim->allocation && gives(*claim->spec, pod.made_from->containers, options_.gpu_resource)) return 0;
   return known.demand.gpu_count();
-}
-
-/// As long as there is one it is not planned: what has it may be what it needs.
-bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& round) {
-  auto& known = pods_.at(uid);
-  const auto& pod = known.object.pod;
-  drop_claim_to_come(uid);  // nobody knows whether it was made: it would be here by now
-  const auto left = claims_.made_for(uid);
-  for (const auto* claim : left)
-    round.left_claims.push_back({{uid, pod.name_space, pod.name}, claim->name, claim->uid});
-  if (left.empty()) return false;
-  known.not_before = now + kUntilLeftClaimsAreGone;
-  hold({uid}, placement::Dimension::kHeld,
-       fmt::format("waits until its claim '{}' of an earlier try is deleted", left.front()->name), round);
-  return true;
 }
 
 void Scheduler::follow_claims(const Pod& pod) {
@@ -244,7 +230,10 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
     known.claims.back().made = std::move(made);
   }
   for (auto& claim : changed) {
-    decided_claims_.insert_or_assign(claim.uid, claim);
+    const auto* const told = claims_.pools().claim(claim.uid);
+    auto& decided =
+        decided_claims_.try_emplace(claim.uid, claim, told == nullptr ? claim : *told).first->second;
+    decided.now = claim;
     claims_.put_claim(std::move(claim));
   }
   gpus.resize(std::min(gpus.size(), static_cast<std::size_t>(gpus_by_limits(known))));
@@ -259,7 +248,7 @@ void Scheduler::give_back_claims(Known& known, bool stand) {
       drop_claim(decision.uid);
       continue;
     }
-    auto claim = std::move(decided->second);
+    auto claim = std::move(decided->second.now);
     decided_claims_.erase(decided);
     if (decision.allocation) claim.allocation.reset();
     std::erase_if(claim.reserved_for, [&](const auto& user) { return user.uid == known.object.pod.uid; });

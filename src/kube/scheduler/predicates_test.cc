@@ -11,7 +11,7 @@ using nlohmann::json;
 using Reasons = std::vector<std::string_view>;
 
 /// A cluster that is built object by object, as YAML would be.
-class PredicatesTest : public testing::Test {
+class PredicatesTest : public ::testing::Test {
  protected:
   void node(const std::string& name, json labels = json::object(), json spec = json::object(),
             json status = json::object()) {

@@ -17,10 +17,6 @@ using placement::Decision;
 constexpr std::size_t kMostNodesTried = 64;
 constexpr const char* kPutOff = "what it needs was taken by others while this was decided";
 
-PodName name_of(const Pod& pod) {
-  return {pod.uid, pod.name_space, pod.name};
-}
-
 Decision decision_on(const std::string& node, const placement::Request& demand,
                      const std::vector<std::string>& gpus) {
   Decision decision{.node = node};
@@ -41,6 +37,10 @@ Result<PodObject> read_pod_object(const nlohmann::json& pod, const ServerVersion
   else
     object.mistake = gang.error().message;
   return object;
+}
+
+PodName name_of(const Pod& pod) {
+  return {pod.uid, pod.name_space, pod.name};
 }
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
@@ -315,20 +315,20 @@ Round Scheduler::decide(TimePoint now) {
   // What could not start together with others is tried again when they have; what could not start alone is
   // told why by then.
   round.again = !all_started && !round.starts.empty();
-  for (const auto& preemption : plan.preemptions)
+  for (const auto& preemption : plan.preemptions) {
+    std::vector<std::string> uids;
     for (const auto& victim : preemption.victims)
-      for (const auto& uid : bound_.pods_of(victim)) {
-        auto& known = pods_.at(uid);
-        known.evicted = true;
-        bound_.put(uid, bound_pod(known));
-        round.evictions.push_back({name_of(known.object.pod), preemption.job});
-      }
+      std::ranges::move(bound_.pods_of(victim), std::back_inserter(uids));
+    evict(uids, preemption.job, false, now, round);
+  }
   for (const auto& job : plan.order)
     if (const auto reasons = plan.waiting.find(job); reasons != plan.waiting.end())
       for (const auto& uid : waiting.pods.at(job)) {
         round.waiting.emplace(uid, reasons->second);
         round.order.push_back(uid);
       }
+  for (const auto& uid : round.order) give_up_claims(uid, now, round);
+  end_half_gangs(now, round);
   return round;
 }
 

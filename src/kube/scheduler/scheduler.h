@@ -40,6 +40,8 @@ struct SchedulerOptions {
   std::string gpu_resource = kGpuResource;
   placement::NodePolicy policy = placement::NodePolicy::kPack;
   ServerVersion version = kNewestKnown;
+  /// So long after a part of a gang was bound, and the rest has no place, the part is ended.
+  std::chrono::milliseconds half_gang_grace{20'000};
 };
 
 /// All that is to be known of a pod.
@@ -62,6 +64,8 @@ struct PodName {
   auto operator<=>(const PodName&) const = default;
 };
 
+PodName name_of(const Pod& pod);
+
 struct Binding {
   PodName pod;
   std::string node;
@@ -76,15 +80,17 @@ struct Start {
 
 struct Eviction {
   PodName pod;
-  std::string job;  ///< for which
+  std::string job;         ///< for which
+  bool half_gang = false;  ///< for none: its own has no place for the rest of it
 };
 
-/// A claim that was made for a pod's resources in a try of before, perhaps another scheduler's. The pod waits
-/// until it is gone.
+/// What an earlier try, perhaps another scheduler's, has left in a claim of a pod that waits. It is not
+/// planned until undone() is called.
 struct LeftClaim {
   PodName pod;
   std::string claim;
   std::string uid;
+  bool made;  ///< it was made for the pod's resources, and is deleted; else the pod is a user of it no more
 };
 
 struct Round {
@@ -92,7 +98,7 @@ struct Round {
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
   std::vector<std::string> order;                     ///< their uids, as they stand in the queue
-  std::vector<LeftClaim> left_claims;                 ///< to be deleted, unless their pods are bound by now
+  std::vector<LeftClaim> left_claims;                 ///< to be undone, unless their pods are bound by now
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
   std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
@@ -142,6 +148,8 @@ class Scheduler {
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.
   void failed(const std::string& uid, TimePoint until = {}, bool claims_stand = false);
+  /// Whether or not it could be: it is tried again a while later, if it is still there.
+  void undone(const LeftClaim& left);
   /// Of all that wait, in their order.
   struct Waiter {
     PodName pod;
@@ -170,7 +178,13 @@ class Scheduler {
     bool decided = false;               ///< the cluster does not say so yet
     bool evicted = false;               ///< nor that it is to end
     TimePoint not_before{};             ///< it was tried in vain
+    int undoing = 0;                    ///< so much of earlier tries is being undone
+    bool until_undone = false;          ///< then it need not wait any longer
     std::vector<ClaimDecision> claims;  ///< that were decided with it
+  };
+  struct DecidedClaim {
+    ResourceClaim now;
+    ResourceClaim told;  ///< as the API server said last
   };
   /// Jobs that wait, and the pods that they are, by rank.
   struct Waiting {
@@ -195,6 +209,12 @@ class Scheduler {
   void put_places(const std::string& name);
   int gpus_by_limits(const Known& known) const;
   bool has_left_claims(const std::string& uid, TimePoint now, Round& round);
+  void give_up_claims(const std::string& uid, TimePoint now, Round& round);
+  void undo(LeftClaim left, TimePoint now, Round& round);
+  void note_undone(const std::string& pod_uid);
+  void evict(const std::vector<std::string>& uids, const std::string& job, bool half_gang, TimePoint now,
+             Round& round);
+  void end_half_gangs(TimePoint now, Round& round);
   bool lets_admins(const std::string& name_space) const;
   std::vector<std::string> claimed_gpus(const Known& known) const;
   void follow_claims(const Pod& pod);
@@ -225,8 +245,9 @@ class Scheduler {
   Cluster cluster_;
   EligibleNodes eligible_{cluster_};
   GangBook gangs_;
+  std::vector<GangIdentity> half_gangs_;  ///< whose rest waits, in this round
   ClaimBook claims_{options_.version};
-  std::map<std::string, ResourceClaim> decided_claims_;  ///< by uid: the API server does not say so yet
+  std::map<std::string, DecidedClaim> decided_claims_;  ///< by uid: the API server does not say so yet
   std::map<std::string, std::optional<gpu::Inventory>, std::less<>> gpus_;  ///< by node: as annotations say
   Sharing sharing_;
   std::map<std::string, QueueNames, std::less<>> namespace_queues_;

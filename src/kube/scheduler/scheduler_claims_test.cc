@@ -13,6 +13,8 @@ namespace {
 
 using testing::asking_pod;
 using testing::changed;
+using testing::claim_for;
+using testing::claiming;
 using ::testing::ElementsAre;
 using testing::gpu_node;
 using testing::gpus_of;
@@ -20,42 +22,8 @@ using ::testing::IsEmpty;
 using testing::kMoment;
 using testing::reasons_of;
 using ::testing::SizeIs;
+using testing::slice_of;
 using testing::started;
-
-/// GPUs "<node>-0" … as devices "gpu-0" …, of two models in turn.
-ResourceSlice slice_of(const std::string& node, int gpus) {
-  ResourceSlice slice{.name = "slice-" + node, .driver = "gpu.example", .pool = node};
-  slice.nodes.node_name = node;
-  for (int i = 0; i < gpus; ++i) {
-    const auto attribute = [](const char* name, std::string value) {
-      return std::make_shared<const DeviceAttribute>(DeviceAttribute{name, std::move(value)});
-    };
-    DeviceKind kind{.driver = slice.driver};
-    kind.attributes = {attribute("model", i % 2 == 0 ? "even" : "odd"), attribute("type", "gpu"),
-                       attribute("uuid", fmt::format("{}-{}", node, i))};
-    slice.devices.push_back(
-        {.name = fmt::format("gpu-{}", i), .kind = std::make_shared<const DeviceKind>(kind)});
-  }
-  return slice;
-}
-
-ResourceClaim claim_for(const std::string& pod, int count, const std::string& selector = "") {
-  DeviceWish wish{.device_class = "gpu", .count = count};
-  if (!selector.empty()) wish.selectors = {selector};
-  ClaimSpec spec;
-  spec.requests = {{"gpus", {wish}}};
-  ResourceClaim claim{.uid = "claim-uid-" + pod, .name_space = "team", .name = "claim-" + pod};
-  claim.owner_uid = "uid-" + pod;
-  claim.spec = std::make_shared<const ClaimSpec>(spec);
-  return claim;
-}
-
-PodObject claiming(const std::string& name) {
-  PodObject object{asking_pod(name, {})};
-  object.pod = changed(object.pod, [](auto& made) { made.resource_claims = {"gpus"}; });
-  object.pod.claims = {{"gpus", "claim-" + name, true, true}};
-  return object;
-}
 
 std::vector<std::string> devices_in(const Round& round) {
   std::vector<std::string> devices;
@@ -273,8 +241,12 @@ TEST_F(SchedulerLimitsByClaim, WhatIsLeftOfAnEarlierTryGoesFirst) {
   ASSERT_THAT(round.left_claims, SizeIs(1));
   EXPECT_EQ(round.left_claims[0].claim, "real-one");
   EXPECT_EQ(round.left_claims[0].pod.name, "one");
-  EXPECT_THAT(anew.decide(kMoment).left_claims, IsEmpty()) << "one thing at a time";
-  EXPECT_THAT(anew.decide(kMoment + std::chrono::minutes(1)).left_claims, SizeIs(1));
+  const auto later = kMoment + std::chrono::minutes(1);
+  EXPECT_THAT(anew.decide(later).left_claims, IsEmpty()) << "one thing at a time";
+  anew.undone(round.left_claims[0]);
+  EXPECT_THAT(anew.decide(kMoment).left_claims, IsEmpty()) << "it may be told in a moment";
+  ASSERT_THAT(anew.decide(later).left_claims, SizeIs(1));
+  anew.undone(round.left_claims[0]);
   anew.remove_claim("real-one");
   EXPECT_THAT(anew.decide(kMoment).starts, SizeIs(1));
 }

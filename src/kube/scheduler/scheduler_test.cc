@@ -13,6 +13,7 @@ namespace {
 using testing::asking_pod;
 using testing::changed;
 using ::testing::ElementsAre;
+using testing::gang_pod;
 using testing::gpu_node;
 using testing::gpus_of;
 using ::testing::IsEmpty;
@@ -210,14 +211,6 @@ TEST(Scheduler, WhoBeginsAnewDecidesTheSame) {
                 UnorderedElementsAre("pa on a: a-0 a-1", "pb on a: a-2 a-3", "pc on b: b-0 b-1"))
         << backwards;
   }
-}
-
-GangMember of_gang(const std::string& name, int size, std::int64_t rank = 0) {
-  return {.gang = {GangKind::kDrover, "team", name}, .rank = {rank}, .size = size};
-}
-
-PodObject gang_pod(const std::string& name, int size, std::int64_t rank, const Wants& wants) {
-  return {asking_pod(fmt::format("{}-{}", name, rank), wants), of_gang(name, size, rank)};
 }
 
 TEST(SchedulerGangs, StartTogetherOrNotAtAll) {

@@ -88,6 +88,7 @@ Result<placement::Request> Scheduler::demand_now(const Known& known) {
 /// Else it is said why not, or it is left out for a while.
 bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round) {
   const auto& known = pods_.at(uid);
+  if (known.undoing > 0) return false;
   if (known.not_before > now) {
     round.retry_at = std::min(round.retry_at.value_or(known.not_before), known.not_before);
     return false;
@@ -105,6 +106,7 @@ bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimeP
 
 Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
   Waiting waiting;
+  half_gangs_.clear();
   std::set<GangIdentity> gangs;
   for (const auto& uid : waiting_) {
     const auto& known = pods_.at(uid);
@@ -137,6 +139,7 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
   }
   const auto& uids = view.together.empty() ? view.later : view.together;
   if (uids.empty()) return;
+  if (view.half) half_gangs_.push_back(gang);
   const auto queue = queue_of(pods_.at(uids.front()), view.queue);
   for (const auto& uid : uids)
     if (!may_wait(uid, queue, now, round)) return;

@@ -80,15 +80,15 @@ Status delete_once(Api& api, const ObjectPath& path, const std::string& uid) {
   return api.remove(path, uid);
 }
 
-Status clear_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
-  DROVER_TRY(auto claim, api.get(path_of(decision)));
-  if (text_at(claim, "/metadata/uid") != decision.uid || !is_reserved_for(claim, pod)) return {};
+/// The pod is a user of the claim no more; `and_devices`: without users it gives them back.
+Status clear_once(Api& api, const PodName& pod, ObjectPath path, const std::string& uid, bool and_devices) {
+  DROVER_TRY(auto claim, api.get(path));
+  if (text_at(claim, "/metadata/uid") != uid || !is_reserved_for(claim, pod)) return {};
   auto& users = claim["status"]["reservedFor"];
   users.erase(std::remove_if(users.begin(), users.end(),
                              [&](const json& user) { return text_at(user, "/uid") == pod.uid; }),
               users.end());
-  if (users.empty() && decision.allocation) claim["status"].erase("allocation");
-  auto path = path_of(decision);
+  if (users.empty() && and_devices) claim["status"].erase("allocation");
   path.subresource = "status";
   return api.replace(path, claim).map([](auto&&) {});
 }
@@ -105,6 +105,11 @@ Status repeated(const std::function<Status()>& once) {
 
 Status unless_gone(Status done) {
   return !done && done.error().kind == ErrorKind::kNotFound ? Status() : done;
+}
+
+Status clear_users(Api& api, const PodName& pod, const ObjectPath& path, const std::string& uid,
+                   bool and_devices) {
+  return unless_gone(repeated([&] { return clear_once(api, pod, path, uid, and_devices); }));
 }
 
 Status delete_claim(Api& api, const ObjectPath& path, const std::string& uid) {
@@ -127,16 +132,19 @@ Status write_claim(Api& api, const PodName& pod, ClaimDecision& decision) {
 }
 
 Status clear_claim(Api& api, const PodName& pod, const ClaimDecision& decision) {
-  if (!decision.made) return unless_gone(repeated([&] { return clear_once(api, pod, decision); }));
+  if (!decision.made)
+    return clear_users(api, pod, path_of(decision), decision.uid, decision.allocation.has_value());
   if (decision.name.empty()) return {};
   return delete_claim(api, path_of(decision), decision.uid);
 }
 
-Status delete_left_claim(Api& api, const scheduler::LeftClaim& left) {
+Status undo_left_claim(Api& api, const scheduler::LeftClaim& left) {
   const auto pod = api.get({kPods, left.pod.name_space, left.pod.name});
   if (!pod) return unless_gone(Failure(pod.error()));  // with it the claim goes
   if (text_at(*pod, "/metadata/uid") != left.pod.uid || !text_at(*pod, "/spec/nodeName").empty()) return {};
-  return delete_claim(api, {kResourceClaims, left.pod.name_space, left.claim}, left.uid);
+  const ObjectPath path{kResourceClaims, left.pod.name_space, left.claim};
+  if (left.made) return delete_claim(api, path, left.uid);
+  return clear_users(api, left.pod, path, left.uid, true);
 }
 
 }  // namespace drover::kube

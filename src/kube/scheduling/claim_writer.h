@@ -19,6 +19,6 @@ Status write_claim(Api& api, const scheduler::PodName& pod, scheduler::ClaimDeci
 /// was made is deleted.
 Status clear_claim(Api& api, const scheduler::PodName& pod, const scheduler::ClaimDecision& decision);
 /// Fine when it is gone already. Left alone when its pod is bound.
-Status delete_left_claim(Api& api, const scheduler::LeftClaim& left);
+Status undo_left_claim(Api& api, const scheduler::LeftClaim& left);
 
 }  // namespace drover::kube

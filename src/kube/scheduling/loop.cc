@@ -103,8 +103,8 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   ++counts_.rounds;
   counts_.waiting = round.waiting.size();
   for (const auto& start : round.starts) write(start);
-  for (const auto& left : round.left_claims)  // asked for again while it is there
-    static_cast<void>(writers_.post(kEverybody, [this, left] { delete_left(left); }));
+  for (const auto& left : round.left_claims)
+    if (!writers_.post(kEverybody, [this, left] { undo(left); })) scheduler_.undone(left);
   for (const auto& eviction : round.evictions)
     if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
       fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
@@ -208,20 +208,26 @@ void SchedulingLoop::put_back(const scheduler::Binding& binding, const Error& er
   fail(binding.pod, error, fmt::format("is not bound to {}", binding.node), stand);
 }
 
-void SchedulingLoop::delete_left(const scheduler::LeftClaim& left) {
-  const auto done = delete_left_claim(api_, left);
+void SchedulingLoop::undo(const scheduler::LeftClaim& left) {
+  if (!may_write()) return;
+  const auto done = undo_left_claim(api_, left);
   if (!done && done.error().kind != ErrorKind::kConflict && options_.warn)
-    options_.warn(fmt::format("The claim '{}' of an earlier try for the pod {} is not deleted: {}",
-                              left.claim, shown(left.pod), to_string(done.error())));
+    options_.warn(fmt::format("The claim '{}' of an earlier try for the pod {} is not {}: {}", left.claim,
+                              shown(left.pod), left.made ? "deleted" : "given back",
+                              to_string(done.error())));
+  change([left](scheduler::Scheduler& scheduler) { scheduler.undone(left); });
 }
 
 void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   if (!may_write()) return;
   const auto& pod = eviction.pod;
   const ObjectPath path{kPods, pod.name_space, pod.name};
-  const std::string message = "ended by the scheduler to make room for a pod with a higher claim";
+  const std::string message = eviction.half_gang
+                                  ? "ended by the scheduler: there is no place for the rest of its gang"
+                                  : "ended by the scheduler to make room for a pod with a higher claim";
+  const auto* const reason = eviction.half_gang ? "IncompleteGang" : "PreemptionByScheduler";
   const nlohmann::json condition =
-      condition_patch({"DisruptionTarget", "True", "PreemptionByScheduler", message, wall_clock()});
+      condition_patch({"DisruptionTarget", "True", reason, message, wall_clock()});
   auto status = path;
   status.subresource = "status";
   auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
@@ -229,7 +235,7 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   if (!done && done.error().kind != ErrorKind::kNotFound)
     return fail(pod, done.error(), "is not ended for others");
   ++counts_.evicted;
-  events_.record(target_of(pod), {false, "Preempted", "The pod is " + message});
+  events_.record(target_of(pod), {false, eviction.half_gang ? reason : "Preempted", "The pod is " + message});
 }
 
 void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what,

@@ -77,7 +77,7 @@ class SchedulingLoop {
   void put_back(const scheduler::Binding& binding, const Error& error);
   std::optional<bool> is_bound(const scheduler::PodName& pod);
   bool may_write() const { return !options_.may_write || options_.may_write(); }
-  void delete_left(const scheduler::LeftClaim& left);
+  void undo(const scheduler::LeftClaim& left);
   void evict(const scheduler::Eviction& eviction);
   void fail(const scheduler::PodName& pod, const Error& error, const std::string& what,
             bool claims_stand = false);

@@ -91,6 +91,7 @@ struct Life {
     options.first_retry = 10ms;
     options.longest_retry = 100ms;
     options.look_again = 20ms;
+    options.scheduler.half_gang_grace = 100ms;
     return options;
   }
 
@@ -139,6 +140,15 @@ class World {
                               {"nodeName", name},
                               {"devices", devices},
                               {"pool", {{"name", name}, {"generation", 1}, {"resourceSliceCount", 1}}}}}});
+  }
+  void cordon(const std::string& name, bool cordoned = true) {
+    ASSERT_TRUE(server.patch({kNodes, "", name}, PatchType::kMerge,
+                             {{"spec", {{"unschedulable", cordoned ? json(true) : json()}}}}));
+  }
+  std::size_t bound_pods() {
+    std::size_t bound = 0;
+    for (const auto& [name, pod] : list(kPods)) bound += text_at(pod, "/spec/nodeName").empty() ? 0 : 1;
+    return bound;
   }
   void want(const std::string& name, const Wanted& wanted) {
     wanted_[name] = wanted;
@@ -300,6 +310,25 @@ void add_everything(World& world) {
     world.want(fmt::format("pack-{}", rank), {.claims = true, .gang = "pack", .size = 4});
 }
 
+/// Of a life that ends after so many of its writes; `at_rest` is asked for all the while.
+void live(World& world, int writes, const std::function<bool()>& at_rest) {
+  std::atomic<int> left = writes;
+  std::atomic<bool> dead = false;
+  Life life(world.server, [&](const ApiRequest&) {
+    if (left-- > 0) return Connection::Fate::kDone;
+    dead = true;
+    return Connection::Fate::kNotDone;
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  bool rests = false;
+  while (!dead && !rests && std::chrono::steady_clock::now() - begun < kPatience) {
+    world.control();
+    rests = at_rest();
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(dead || rests) << world.unsettled();
+}
+
 /// Every write is the last one of some life.
 TEST(SchedulingLoop, EndsBetweenAnyTwoWritesAndAnotherGoesOn) {
   int lives = 0;
@@ -309,27 +338,59 @@ TEST(SchedulingLoop, EndsBetweenAnyTwoWritesAndAnotherGoesOn) {
     World world;
     add_everything(world);
     for (bool at_rest = false; !at_rest && !::testing::Test::HasFailure(); ++lives) {
-      std::atomic<int> left = seed == 0 ? 1 : static_cast<int>(random() % 5);
-      std::atomic<bool> dead = false;
-      Life life(world.server, [&](const ApiRequest&) {
-        if (left-- > 0) return Connection::Fate::kDone;
-        dead = true;
-        return Connection::Fate::kNotDone;
-      });
-      const auto begun = std::chrono::steady_clock::now();
-      while (!dead && !at_rest && std::chrono::steady_clock::now() - begun < kPatience) {
-        world.control();
+      live(world, seed == 0 ? 1 : static_cast<int>(random() % 5), [&] {
         at_rest = world.unsettled().empty();
-        std::this_thread::sleep_for(1ms);
-      }
-      EXPECT_TRUE(dead || at_rest) << world.unsettled();
-      life.api.is_cut = true;
+        return at_rest;
+      });
       EXPECT_EQ(world.doubled(), "");
     }
     const Life last(world.server, all_done());
     EXPECT_EQ(world.settle(), "");
   }
   ::testing::Test::RecordProperty("lives", lives);
+}
+
+/// After so many writes all nodes take no more pods, and there are others.
+TEST(SchedulingLoop, WhatIsHalfDoneOnNodesThatTakeNoMoreIsDoneElsewhere) {
+  int given_back = 0;
+  for (int writes = 1; writes < 40 && !::testing::Test::HasFailure(); writes += 3) {
+    SCOPED_TRACE(writes);
+    World world;
+    add_everything(world);
+    live(world, writes, [&] { return world.unsettled().empty(); });
+    for (const auto* const name : {"a", "b", "c", "d", "e", "f"}) world.cordon(name);
+    for (const auto* const name : {"g", "h", "i"}) world.add_node(name, false);
+    for (const auto* const name : {"j", "k", "l"}) world.add_node(name, true);
+    for (const auto& [name, claim] : world.list(kResourceClaims)) {
+      const bool has_devices = claim.contains("/status/allocation"_json_pointer);
+      given_back += has_devices && text_at(world.list(kPods)[name], "/spec/nodeName").empty() ? 1 : 0;
+    }
+    const Life life(world.server, all_done());
+    EXPECT_EQ(world.settle(), "");
+  }
+  EXPECT_GT(given_back, 0);
+}
+
+TEST(SchedulingLoop, HalfAGangIsEndedWhereTheRestHasNoPlace) {
+  for (int bound = 1; bound <= 2 && !::testing::Test::HasFailure(); ++bound) {
+    SCOPED_TRACE(bound);
+    World world;
+    for (const auto* const name : {"a", "b", "c"}) world.add_node(name, false);
+    for (int rank = 0; rank < 3; ++rank)
+      world.want(fmt::format("gang-{}", rank), {.gpus = kGpusOfNode, .gang = "gang", .size = 3});
+    live(world, bound, [] { return false; });
+    ASSERT_EQ(world.bound_pods(), bound);
+    for (const auto* const name : {"a", "b", "c"}) world.cordon(name);
+    const Life life(world.server, all_done());
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (world.bound_pods() > 0 && std::chrono::steady_clock::now() < end) {
+      world.control();
+      std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_EQ(world.bound_pods(), 0U);
+    for (const auto* const name : {"a", "b", "c"}) world.cordon(name, false);
+    EXPECT_EQ(world.settle(), "");
+  }
 }
 
 /// One write of five fails, or is done and nobody says so.

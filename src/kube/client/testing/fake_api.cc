@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/units.h"
+
 namespace drover::kube::testing {
 namespace {
 
@@ -158,6 +160,9 @@ Result<json> FakeApi::bind(const ApiRequest& request, json& pod) {
   now["spec"]["nodeName"] = text_at(body, "/target/name");
   const auto annotations = body.value("/metadata/annotations"_json_pointer, json::object());
   if (!annotations.empty()) now["metadata"]["annotations"].update(annotations);
+  const auto since = format_time(std::chrono::floor<std::chrono::seconds>(wall_clock()));
+  now["status"]["conditions"] =
+      json::array({json{{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", since}}});
   keep(request, pod, std::move(now));
   return json{{"kind", "Status"}, {"status", "Success"}};
 }

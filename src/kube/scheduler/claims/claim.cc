@@ -249,4 +249,8 @@ Result<DeviceTaintRule> read_device_taint_rule(const json& object) {
   return rule;
 }
 
+bool is_reserved_for(const ResourceClaim& claim, std::string_view uid) {
+  return std::ranges::find(claim.reserved_for, uid, &ClaimConsumer::uid) != claim.reserved_for.end();
+}
+
 }  // namespace drover::kube::scheduler

@@ -124,6 +124,7 @@ struct ResourceClaim {
 };
 /// kInvalid for what no API server gives out.
 Result<ResourceClaim> read_resource_claim(const nlohmann::json& claim);
+bool is_reserved_for(const ResourceClaim& claim, std::string_view uid);
 
 struct DeviceClass {
   std::string name = {};

@@ -55,6 +55,49 @@ Pod changed(Pod pod, const Change& change) {
   return pod;
 }
 
+inline GangMember of_gang(const std::string& name, int size, std::int64_t rank = 0) {
+  return {.gang = {GangKind::kDrover, "team", name}, .rank = {rank}, .size = size};
+}
+
+inline PodObject gang_pod(const std::string& name, int size, std::int64_t rank, const Wants& wants) {
+  return {asking_pod(fmt::format("{}-{}", name, rank), wants), of_gang(name, size, rank)};
+}
+
+/// GPUs "<node>-0" … as devices "gpu-0" …, of two models in turn.
+inline ResourceSlice slice_of(const std::string& node, int gpus) {
+  ResourceSlice slice{.name = "slice-" + node, .driver = "gpu.example", .pool = node};
+  slice.nodes.node_name = node;
+  for (int i = 0; i < gpus; ++i) {
+    const auto attribute = [](const char* name, std::string value) {
+      return std::make_shared<const DeviceAttribute>(DeviceAttribute{name, std::move(value)});
+    };
+    DeviceKind kind{.driver = slice.driver};
+    kind.attributes = {attribute("model", i % 2 == 0 ? "even" : "odd"), attribute("type", "gpu"),
+                       attribute("uuid", fmt::format("{}-{}", node, i))};
+    slice.devices.push_back(
+        {.name = fmt::format("gpu-{}", i), .kind = std::make_shared<const DeviceKind>(kind)});
+  }
+  return slice;
+}
+
+inline ResourceClaim claim_for(const std::string& pod, int count, const std::string& selector = "") {
+  DeviceWish wish{.device_class = "gpu", .count = count};
+  if (!selector.empty()) wish.selectors = {selector};
+  ClaimSpec spec;
+  spec.requests = {{"gpus", {wish}}};
+  ResourceClaim claim{.uid = "claim-uid-" + pod, .name_space = "team", .name = "claim-" + pod};
+  claim.owner_uid = "uid-" + pod;
+  claim.spec = std::make_shared<const ClaimSpec>(spec);
+  return claim;
+}
+
+inline PodObject claiming(const std::string& name) {
+  PodObject object{asking_pod(name, {})};
+  object.pod = changed(object.pod, [](auto& made) { made.resource_claims = {"gpus"}; });
+  object.pod.claims = {{"gpus", "claim-" + name, true, true}};
+  return object;
+}
+
 /// "train on a: a-0 a-1" for each that starts.
 inline std::vector<std::string> started(const Round& round) {
   std::vector<std::string> lines;
