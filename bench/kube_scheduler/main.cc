@@ -25,11 +25,13 @@ struct Load {
   int rounds = 200;  ///< of one pod each
   int burst = 1000;  ///< at once
   int waiting = 0;   ///< that do not fit
+  int gang = 512;    ///< pods of a gang that needs whole nodes of one rack; 0: none
+  int racks = 8;
 };
 
-Node make_node(const std::string& name) {
+Node make_node(const std::string& name, int rack) {
   Node node{.name = name};
-  node.labels = {{"kubernetes.io/hostname", name}};
+  node.labels = {{"kubernetes.io/hostname", name}, {"rack", fmt::format("r{}", rack)}};
   node.taints = std::make_shared<const Taints>();
   node.allocatable = {.cpu = 96'000, .memory = 1LL << 40, .others = {{kGpuResource, kGpus}}};
   node.most_pods = 110;
@@ -76,13 +78,38 @@ void confirm(Scheduler& scheduler, const Round& round, int gpus) {
     }
 }
 
+/// Nodes of their own, all free, and a gang that fills as many of them in one rack.
+void run_gang(const Load& load) {
+  Scheduler scheduler;
+  const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups"};
+  for (int i = 0; i < load.nodes; ++i) {
+    const auto name = fmt::format("node-{:05}", i);
+    scheduler.put_node(make_node(name, i % load.racks), make_gpus(name));
+  }
+  (void)scheduler.decide(TimePoint(std::chrono::hours(1)));
+  GangGroup group{.minimum = load.gang};
+  group.topology_key = "rack";
+  scheduler.gangs().put_object(groups, "team", "large", group);
+  for (int rank = 0; rank < load.gang; ++rank) {
+    auto pod = make_pod(fmt::format("large-{:04}", rank), kGpus);
+    GangMember member{.gang = {GangKind::kCoscheduling, "team", "large"}, .rank = {rank}};
+    member.object = GangObject{groups, "PodGroup", "large"};
+    pod.gang = member;
+    scheduler.put_pod(pod);
+  }
+  const auto begin = Clock::now();
+  const auto round = scheduler.decide(TimePoint(std::chrono::hours(1)));
+  fmt::print("a gang of {} in one of {} racks, on {} nodes: {:.1f} ms\n", bound(round), load.racks, load.nodes,
+             milliseconds(Clock::now() - begin));
+}
+
 void run(const Load& load) {
   Scheduler scheduler;
   const TimePoint now(std::chrono::hours(1));
   auto begin = Clock::now();
   for (int i = 0; i < load.nodes; ++i) {
     const auto name = fmt::format("node-{:05}", i);
-    scheduler.put_node(make_node(name), make_gpus(name));
+    scheduler.put_node(make_node(name, i % load.racks), make_gpus(name));
   }
   for (int i = 0; i < load.pods; ++i) {
     auto pod = make_pod(fmt::format("old-{:06}", i), 1);
@@ -130,6 +157,9 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", load.rounds);
   app.add_option("--burst", load.burst);
   app.add_option("--waiting", load.waiting);
+  app.add_option("--gang", load.gang);
+  app.add_option("--racks", load.racks);
   CLI11_PARSE(app, argc, argv);
   run(load);
+  if (load.gang > 0) run_gang(load);
 }
