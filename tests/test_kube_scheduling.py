@@ -42,9 +42,10 @@ class SchedulerTest(kube.ClusterTest):
         return cls.cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cls.cluster.kubeconfig, *flags],
                                       name="drover-scheduler")
 
-    def make_node(self, name, gpus, pairs=(), named=True, **spec):
+    def make_node(self, name, gpus, pairs=(), named=True, offered=None, **spec):
+        """It has so many GPUs, and offers all for limits, or `offered`."""
         annotations = {"drover.dev/gpu-topology": topology(name, gpus, pairs)} if named else {}
-        resources = {"cpu": "16", "memory": "64Gi", "pods": "110", GPU: str(gpus)}
+        resources = {"cpu": "16", "memory": "64Gi", "pods": "110", GPU: str(gpus if offered is None else offered)}
         self.cluster.apply({"apiVersion": "v1", "kind": "Node", "spec": spec,
                             "metadata": {"name": name, "annotations": annotations, "labels": {"kubernetes.io/hostname": name}}})
         self.addCleanup(self.cluster.delete, "node", name)
@@ -166,8 +167,7 @@ class DeviceTest(SchedulerTest):
 
 class ClaimTest(DeviceTest):
     def test_claims_get_the_best_joined_devices_and_give_them_back(self):
-        self.make_node("dra", 0, pairs=())
-        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover.dev/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.make_node("dra", 4, pairs=[(1, 2, 2)], offered=0)
         self.publish("dra", 4)
         self.make_claiming_pod("two", 2)
         self.assertEqual(self.devices("two"), ["gpu-1", "gpu-2"])
@@ -202,8 +202,7 @@ class LimitTest(DeviceTest):
     def setUp(self):
         super().setUp()
         self.cluster.kubectl("patch", "deviceclass", "gpu.example.com", "--type=merge", f'--patch={json.dumps({"spec": {"extendedResourceName": GPU}})}')
-        self.make_node("dra", 0)
-        self.cluster.kubectl("annotate", "node", "dra", "--overwrite", f"drover.dev/gpu-topology={topology('dra', 4, [(1, 2, 2)])}")
+        self.make_node("dra", 4, pairs=[(1, 2, 2)], offered=0)
         self.publish("dra", 4)
 
     def special(self):

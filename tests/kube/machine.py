@@ -68,6 +68,8 @@ class Program:
 
     def signal(self, number):
         os.kill(self.pid, number)
+        if number == signal.SIGCONT:
+            os.kill(self._entering.pid, number)  # it stops with the program
 
     def kill(self):
         """As a crash would."""
