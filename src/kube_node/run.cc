@@ -101,13 +101,8 @@ bool is_among(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-std::function<Result<std::vector<kube::ContainerUse>>()> ask_containers(const cli::KubeNodeOptions& options,
-                                                                        std::chrono::seconds patience) {
-  return [socket = options.kubelet + "/pod-resources/kubelet.sock", patience] {
-    return kube::list_pod_resources(socket, patience).map([](kube::PodResources&& told) {
-      return std::move(told.containers);
-    });
-  };
+std::string resources_socket(const cli::KubeNodeOptions& options) {
+  return options.kubelet + "/pod-resources/kubelet.sock";
 }
 
 kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
@@ -120,16 +115,21 @@ kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
   report.events = is_among(options.report, "events");
   report.feature_file = options.feature_file;
   report.config = config;
-  report.containers = ask_containers(options, kPatience);
+  report.containers = [socket = resources_socket(options)] {
+    return kube::list_pod_resources(socket, kPatience).map([](kube::PodResources&& told) {
+      return std::move(told.containers);
+    });
+  };
   report.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
   report.warn = warn;
   return report;
 }
 
-kube::NodePodsOptions pods_options(const cli::KubeNodeOptions& options) {
+kube::NodePodsOptions pods_options(const cli::KubeNodeOptions& options,
+                                   std::function<Result<kube::PodResources>()> resources) {
   kube::NodePodsOptions pods;
   pods.node = options.node_name;
-  pods.containers = ask_containers(options, kShortPatience);
+  pods.resources = std::move(resources);
   pods.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
   pods.warn = warn;
   return pods;
@@ -144,7 +144,7 @@ class Node {
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pods_(pods_options(options)),
+        pods_(pods_options(options, [this] { return look_at_users(kShortPatience); })),
         pool_(
             std::move(config), has_role(kDra), [this] { notify_claims(); },
             [this](const kube::DeviceQuestion& question) { return pods_.hint(question); }) {
@@ -365,16 +365,22 @@ class Node {
   }
 
   void refresh_users() {
-    const auto asked = kube::Usage::Clock::now();
-    auto told = kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatience);
+    const auto told = look_at_users(kPatience);
     kubelet_trouble_.report(told ? Status() : Failure(told.error()));
-    if (!told) return;
+  }
+
+  /// What the kubelet tells now; the pool is told of it.
+  Result<kube::PodResources> look_at_users(std::chrono::milliseconds patience) {
+    const std::lock_guard lock(users_mutex_);
+    const auto asked = kube::Usage::Clock::now();
+    auto told = kube::list_pod_resources(resources_socket(options_), patience);
+    if (!told) return told;
     // Later: whoever still runs now has not given back what the kubelet did not tell of.
-    const auto running = kube::list_pod_uids(options_.runtime_endpoint, kPatience);
-    users_.update(std::move(*told), running ? std::optional(*running) : std::nullopt, asked);
+    const auto running = kube::list_pod_uids(options_.runtime_endpoint, patience);
+    users_.update(*told, running ? std::optional(*running) : std::nullopt, asked);
     forgotten_trouble_.report(check_nothing_is_forgotten(users_.containers()));
-    if (!users_.known()) return;
-    pool_.saw(users_.containers(), asked);
+    if (users_.known()) pool_.saw(users_.containers(), asked);
+    return told;
   }
 
   cli::KubeNodeOptions options_;
@@ -383,7 +389,8 @@ class Node {
   KubeGpus gpus_;
   KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
   kube::MigStrategy mig_strategy_;
-  kube::DeviceUsers users_;  ///< of refresh_users() alone
+  std::mutex users_mutex_;   ///< of look_at_users(), which may take a while
+  kube::DeviceUsers users_;  ///< of look_at_users() alone
   kube::NodePods pods_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;

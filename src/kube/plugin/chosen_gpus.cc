@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -74,8 +75,7 @@ Result<NodePod> read_node_pod(const json& object) {
   const auto& metadata = reader.object(object, "metadata");
   NodePod pod{.name = {reader.text(metadata, "namespace"), reader.text(metadata, "name")},
               .uid = reader.text(metadata, "uid"),
-              .version = number_in(reader.text(metadata, "resourceVersion")),
-              .created = reader.text(metadata, "creationTimestamp")};
+              .version = number_in(reader.text(metadata, "resourceVersion"))};
   const auto phase = reader.text(reader.object(object, "status"), "phase");
   pod.ended =
       phase == "Succeeded" || phase == "Failed" || !reader.text(metadata, "deletionTimestamp").empty();
@@ -95,11 +95,10 @@ Result<NodePod> read_node_pod(const json& object) {
   return pod;
 }
 
-ChosenGpus::ChosenGpus(std::vector<NodePod> pods, const std::vector<ContainerUse>& containers)
-    : pods_(std::move(pods)) {
-  std::ranges::sort(pods_, {},
-                    [](const NodePod& pod) { return std::tie(pod.version, pod.created, pod.name); });
-  for (const auto& container : containers)
+ChosenGpus::ChosenGpus(std::vector<NodePod> pods, PodResources told)
+    : pods_(std::move(pods)), taken_in_(std::move(told.pods)) {
+  std::ranges::sort(pods_, {}, [](const NodePod& pod) { return std::tie(pod.version, pod.name); });
+  for (const auto& container : told.containers)
     for (const auto& use : container.devices) {
       auto& held = held_[{container.pod_namespace, container.pod}];
       held.devices.insert(use.device_ids.begin(), use.device_ids.end());
@@ -123,7 +122,7 @@ bool ChosenGpus::may_ask(const NodePod& pod, const DeviceQuestion& question) con
   }
   const auto& served = held_by(pod).containers;
   const auto shown = served.find(question.resource);
-  return pod.waits && asks && (shown == served.end() || shown->second < lasting);
+  return taken_in_.contains(pod.name) && asks && (shown == served.end() || shown->second < lasting);
 }
 
 bool ChosenGpus::has_all(const NodePod& pod) const {
@@ -151,9 +150,10 @@ std::vector<std::string> ChosenGpus::choice_of(const NodePod& pod) const {
   return pod.gpus;
 }
 
+/// Of several that may be the one, the kubelet has turned away those that came before.
 DeviceHint ChosenGpus::hint(const DeviceQuestion& question) const {
   DeviceHint hint;
-  for (const auto& pod : pods_) {
+  for (const auto& pod : std::views::reverse(pods_)) {
     if (!pod.waits || has_all(pod)) continue;
     const auto choice = choice_of(pod);
     if (!hint.is_known && may_ask(pod, question)) {

@@ -1,10 +1,9 @@
 #pragma once
 
 // Which GPUs a scheduler has chosen for the pod that the kubelet wants devices for. Its question names no
-// pod; but it asks for one pod after the other, as they were bound, and is about to tell which devices each
-// has. So the pod is the first of those that wait and ask for that many. Should the order be another one, two
-// pods have each other's GPUs: a scheduler that lets two wait at once on one node, for as many, must mean
-// that either set does for either pod.
+// pod, and a kubelet that has just started asks in an order that nobody knows. But it takes its pods in one
+// by one, and tells of each from the moment on that it takes it in: the pod is the one that it tells of and
+// that has not all of its devices. A pod that it does not tell of yet is never taken for the one that asks.
 //
 // The choice is an annotation of the pod, which its owner can write too. It is no more than a preference
 // among what the kubelet would give anyway, and counts for no more GPUs than the pod asks for. Pure.
@@ -27,7 +26,6 @@ struct NodePod {
   PodName name;
   std::string uid;
   std::uint64_t version = 0;      ///< the server's, by which pods are ordered: that with which it was bound
-  std::string created;            ///< orders those of one version
   bool waits = false;             ///< to be started
   bool ended = false;             ///< or is about to
   std::vector<std::string> gpus;  ///< were chosen for it: UUIDs, sorted; empty: none, or nonsense
@@ -64,8 +62,8 @@ struct ChoiceCorrection {
 
 class ChosenGpus {
  public:
-  /// All pods of the node, and which containers have devices now.
-  ChosenGpus(std::vector<NodePod> pods, const std::vector<ContainerUse>& containers);
+  /// All pods of the node, and what the kubelet tells now.
+  ChosenGpus(std::vector<NodePod> pods, PodResources told);
 
   DeviceHint hint(const DeviceQuestion& question) const;
   /// What pods have of these GPUs is the truth. Those come first that wait and whose GPUs another has got:
@@ -84,6 +82,7 @@ class ChosenGpus {
   std::vector<std::string> choice_of(const NodePod& pod) const;
 
   std::vector<NodePod> pods_;  ///< as they were bound
+  std::set<PodName> taken_in_;
   std::map<PodName, Held> held_;
 };
 

@@ -46,8 +46,17 @@ ContainerUse has(const NodePod& pod, const std::vector<int>& gpus, const std::st
   return {pod.name.name_space, pod.name.name, container, {{kGpu, named(gpus)}}, {}};
 }
 
+/// It has taken in these pods, whose containers have devices.
+PodResources tells_of(const std::vector<NodePod>& pods, std::vector<ContainerUse> containers = {}) {
+  PodResources told;
+  for (const auto& pod : pods) told.pods.insert(pod.name);
+  told.containers = std::move(containers);
+  return told;
+}
+
 TEST(ChosenGpus, AreThoseOfTheOnlyPodThatAsksForThatMany) {
-  const ChosenGpus chosen({waiting(1, {0}), waiting(2, {2, 5})}, {});
+  const std::vector<NodePod> pods = {waiting(1, {0}), waiting(2, {2, 5})};
+  const ChosenGpus chosen(pods, tells_of(pods));
   const auto hint = chosen.hint({kGpu, 2});
   EXPECT_EQ(hint.take, named({2, 5}));
   EXPECT_THAT(hint.leave, ElementsAre(uuid(0)));
@@ -56,19 +65,36 @@ TEST(ChosenGpus, AreThoseOfTheOnlyPodThatAsksForThatMany) {
   EXPECT_FALSE(chosen.hint({"nvidia.com/other", 2}).is_known);
 }
 
-TEST(ChosenGpus, OfSeveralAreThoseOfTheOneThatWasBoundFirst) {
+/// The kubelet takes in whichever it wants, and tells of it before it asks.
+TEST(ChosenGpus, OfSeveralAreThoseOfTheOneThatTheKubeletTellsOf) {
+  const auto first = waiting(3, {4, 5}), second = waiting(7, {0, 1}), third = waiting(9, {2, 3});
+  const std::vector<NodePod> pods = {second, third, first};
+  EXPECT_EQ(ChosenGpus(pods, tells_of({second})).hint({kGpu, 2}).take, second.gpus);
+  const auto last = ChosenGpus(pods, tells_of({first, second}, {has(second, {0, 1})})).hint({kGpu, 2});
+  EXPECT_EQ(last.take, first.gpus);
+  EXPECT_THAT(last.leave, UnorderedElementsAre(uuid(2), uuid(3)));
+}
+
+TEST(ChosenGpus, AreNobodysAsLongAsTheKubeletTellsOfNoneThatMayAsk) {
+  const auto one = waiting(1, {0, 1}), two = waiting(2, {2, 3});
+  const auto hint = ChosenGpus({one, two}, tells_of({two}, {has(two, {2, 3})})).hint({kGpu, 2});
+  EXPECT_FALSE(hint.is_known);
+  EXPECT_EQ(narrowed(named({0, 1, 4, 5}), {}, 2, hint), named({4, 5}));
+}
+
+TEST(ChosenGpus, AreThoseOfTheLatestWhereThoseBeforeWereTurnedAway) {
   const auto first = waiting(3, {4, 5}), second = waiting(7, {0, 1});
-  EXPECT_EQ(ChosenGpus({second, first}, {}).hint({kGpu, 2}).take, first.gpus);
-  EXPECT_EQ(ChosenGpus({second, first}, {has(first, {4, 5})}).hint({kGpu, 2}).take, second.gpus);
-  auto ended = first;
+  EXPECT_EQ(ChosenGpus({second, first}, tells_of({first, second})).hint({kGpu, 2}).take, second.gpus);
+  auto ended = second;
   ended.waits = false;
-  EXPECT_EQ(ChosenGpus({second, ended}, {}).hint({kGpu, 2}).take, second.gpus);
+  EXPECT_EQ(ChosenGpus({ended, first}, tells_of({first, second})).hint({kGpu, 2}).take, first.gpus);
 }
 
 TEST(ChosenGpus, OfAPodThatLostThemAreThoseOfThePodThatGotThem) {
   const auto one = waiting(1, {0, 1}), two = waiting(2, {2, 3}), three = waiting(3, {4, 5});
-  // The kubelet asked for the second before the first, and for the third before the second.
-  const ChosenGpus chosen({one, two, three}, {has(two, {0, 1}), has(three, {2, 3})});
+  // Nobody knew who asked, at first.
+  const std::vector<NodePod> pods = {one, two, three};
+  const ChosenGpus chosen(pods, tells_of(pods, {has(two, {0, 1}), has(three, {2, 3})}));
   EXPECT_EQ(chosen.hint({kGpu, 2}).take, named({4, 5}));
   EXPECT_THAT(chosen.corrections({uuid(0), uuid(1), uuid(2), uuid(3), uuid(4), uuid(5)}),
               ElementsAre(ChoiceCorrection{one.name, "u1", named({4, 5})},
@@ -77,7 +103,8 @@ TEST(ChosenGpus, OfAPodThatLostThemAreThoseOfThePodThatGotThem) {
 }
 
 TEST(ChosenGpus, AreLeftAloneByAPodThatNobodyChoseAnyFor) {
-  const ChosenGpus chosen({waiting(1, {}, 2), waiting(2, {0, 1}), waiting(3, {2})}, {});
+  const std::vector<NodePod> pods = {waiting(1, {}, 2), waiting(2, {0, 1}), waiting(3, {2})};
+  const ChosenGpus chosen(pods, tells_of({pods.front()}));
   const auto hint = chosen.hint({kGpu, 2});
   EXPECT_TRUE(hint.is_known);
   EXPECT_THAT(hint.take, IsEmpty());
@@ -88,13 +115,14 @@ TEST(ChosenGpus, AreLeftAloneByAPodThatNobodyChoseAnyFor) {
 TEST(ChosenGpus, OfAPodWithSeveralContainersServeEach) {
   auto pod = waiting(1, {0, 1, 2}, 2);
   pod.containers.push_back({{{kGpu, 1}}});
-  const auto first = ChosenGpus({pod}, {}).hint({kGpu, 2});
+  const auto first = ChosenGpus({pod}, tells_of({pod})).hint({kGpu, 2});
   EXPECT_EQ(narrowed(named({0, 1, 2, 3}), {}, 2, first), named({0, 1, 2}));
-  const auto second = ChosenGpus({pod}, {has(pod, {0, 2})}).hint({kGpu, 1});
+  const auto second = ChosenGpus({pod}, tells_of({pod}, {has(pod, {0, 2})})).hint({kGpu, 1});
   EXPECT_EQ(narrowed(named({1, 3}), {}, 1, second), named({1}));
   const std::set<std::string> all{uuid(0), uuid(1), uuid(2), uuid(3)};
-  EXPECT_THAT(ChosenGpus({pod}, {has(pod, {0, 3})}).corrections(all), IsEmpty()) << "it is being served";
-  EXPECT_THAT(ChosenGpus({pod}, {has(pod, {0, 3}), has(pod, {1}, "side")}).corrections(all),
+  EXPECT_THAT(ChosenGpus({pod}, tells_of({pod}, {has(pod, {0, 3})})).corrections(all), IsEmpty())
+      << "it is being served";
+  EXPECT_THAT(ChosenGpus({pod}, tells_of({pod}, {has(pod, {0, 3}), has(pod, {1}, "side")})).corrections(all),
               ElementsAre(ChoiceCorrection{pod.name, "u1", named({0, 1, 3})}));
 }
 
@@ -107,7 +135,8 @@ TEST(ChosenGpus, AreTheTruthOnlyOfWholeGpusOfPodsThatGoOn) {
   runs.waits = false;
   ContainerUse replica = has(shares, {});
   replica.devices = {{"nvidia.com/gpu.shared", {uuid(0) + "::1"}}};
-  EXPECT_THAT(ChosenGpus({shares, ended, runs}, {replica, has(ended, {2}), has(runs, {3})})
+  const std::vector<NodePod> pods = {shares, ended, runs};
+  EXPECT_THAT(ChosenGpus(pods, tells_of(pods, {replica, has(ended, {2}), has(runs, {3})}))
                   .corrections({uuid(0), uuid(1), uuid(2), uuid(3)}),
               ElementsAre(ChoiceCorrection{runs.name, "u3", named({3})}));
 }
@@ -118,7 +147,6 @@ json pod_object(const std::string& gpus) {
             {"namespace", "n"},
             {"uid", "u"},
             {"resourceVersion", "12"},
-            {"creationTimestamp", "2026-01-01T00:00:00Z"},
             {"annotations", {{"drover.dev/gpus", gpus}}}}},
           {"spec",
            {{"initContainers", json::array({{{"name", "i"}, {"resources", {{"limits", {{kGpu, "1"}}}}}},
@@ -170,11 +198,13 @@ std::vector<NodePod> any_pods() {
 
 RC_GTEST_PROP(ChosenGpusProperty, WhateverIsWrittenTheKubeletGetsAsManyAsItAskedForOfWhatIsFree, ()) {
   const auto pods = any_pods();
-  std::vector<ContainerUse> uses;
-  for (const auto& pod : pods)
+  PodResources told;
+  for (const auto& pod : pods) {
+    if (*rc::gen::arbitrary<bool>()) told.pods.insert(pod.name);
     if (*rc::gen::arbitrary<bool>())
-      uses.push_back(has(pod, *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 12))));
-  const ChosenGpus chosen(pods, uses);
+      told.containers.push_back(has(pod, *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 12))));
+  }
+  const ChosenGpus chosen(pods, told);
   auto free = named(*rc::gen::unique<std::vector<int>>(rc::gen::inRange(0, 8)));
   const int size = *rc::gen::inRange(1, 5);
   const Uuids must(free.begin(),
@@ -187,28 +217,25 @@ RC_GTEST_PROP(ChosenGpusProperty, WhateverIsWrittenTheKubeletGetsAsManyAsItAsked
   for (const auto& correction : chosen.corrections({uuid(0), uuid(1)})) RC_ASSERT(!correction.gpus.empty());
 }
 
-/// Pods with sets of their own, which the kubelet admits in any order: each gets a set of its own size.
-RC_GTEST_PROP(ChosenGpusProperty, SetsMayChangeHandsButAreNeverTorn, ()) {
+/// Pods with sets of their own, which the kubelet takes in in any order.
+RC_GTEST_PROP(ChosenGpusProperty, EachPodGetsItsOwnWhateverTheOrder, ()) {
   const std::vector<std::vector<int>> sets = {{0, 3}, {1, 6}, {2, 7}, {4}, {5}};
   std::vector<NodePod> pods;
   for (std::size_t i = 0; i < sets.size(); ++i) pods.push_back(waiting(static_cast<int>(i), sets[i]));
-  std::vector<ContainerUse> uses;
+  PodResources told;
   auto free = named({0, 1, 2, 3, 4, 5, 6, 7});
-  const std::set<std::string> all(free.begin(), free.end());
   auto order = pods;
   for (std::size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(i)))]);
   for (const auto& pod : order) {
+    told.pods.insert(pod.name);
     const int size = pod.containers.front().devices.at(kGpu);
-    const auto hint = ChosenGpus(pods, uses).hint({kGpu, size});
+    const auto hint = ChosenGpus(pods, told).hint({kGpu, size});
     auto given = PreferredAllocation(machine(8)).of_gpus(narrowed(free, {}, size, hint), {}, size);
     std::ranges::sort(given);
-    RC_ASSERT(std::ranges::any_of(pods, [&](const NodePod& other) { return other.gpus == given; }));
+    RC_ASSERT(given == pod.gpus);
     for (const auto& id : given) std::erase(free, id);
-    uses.push_back({pod.name.name_space, pod.name.name, "main", {{kGpu, given}}, {}});
-    if (*rc::gen::arbitrary<bool>())
-      for (const auto& correction : ChosenGpus(pods, uses).corrections(all))
-        std::ranges::find(pods, correction.uid, &NodePod::uid)->gpus = correction.gpus;
+    told.containers.push_back({pod.name.name_space, pod.name.name, "main", {{kGpu, given}}, {}});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/json_text.h"
@@ -12,7 +13,8 @@
 namespace drover::kube {
 namespace {
 
-constexpr int kTries = 3;  // to ask the kubelet, which may be busy
+// Before the kubelet is asked again, which has just started or answers so many a second.
+constexpr std::chrono::milliseconds kPause{50};
 
 std::string selector_of(const std::string& node) {
   return "spec.nodeName=" + node;
@@ -77,14 +79,20 @@ Result<std::vector<NodePod>> NodePods::ask(Api& api) const {
 DeviceHint NodePods::hint(const DeviceQuestion& question) {
   const auto api = this->api();
   if (!api) return {};
-  // Without knowing who has been served already, whoever asks would be taken for another.
-  auto containers = options_.containers();
-  for (int i = 1; !containers && i < kTries; ++i) containers = options_.containers();
-  if (!containers) return {};
-  auto hint = ChosenGpus(known(), *containers).hint(question);
-  if (hint.is_known) return hint;
-  if (auto pods = ask(*api)) hint = ChosenGpus(std::move(*pods), *containers).hint(question);
+  const auto told = ask_kubelet();
+  auto hint = ChosenGpus(known(), told.value_or(PodResources())).hint(question);
+  if (hint.is_known || !told) return hint;
+  if (auto pods = ask(*api)) hint = ChosenGpus(std::move(*pods), *told).hint(question);
   return hint;
+}
+
+/// Without it nobody can be taken for the one who asks.
+Result<PodResources> NodePods::ask_kubelet() const {
+  const auto end = std::chrono::steady_clock::now() + options_.patience;
+  auto told = options_.resources();
+  for (; !told && std::chrono::steady_clock::now() < end; told = options_.resources())
+    std::this_thread::sleep_for(kPause);
+  return told;
 }
 
 void NodePods::correct(const std::set<std::string>& gpus) {
@@ -92,9 +100,9 @@ void NodePods::correct(const std::set<std::string>& gpus) {
   if (!api) return;
   auto pods = known();
   if (pods.empty()) return;
-  const auto containers = options_.containers();
-  if (!containers) return;  // who asks them all the time tells of it
-  const auto corrections = ChosenGpus(std::move(pods), *containers).corrections(gpus);
+  auto told = options_.resources();
+  if (!told) return;  // who asks them all the time tells of it
+  const auto corrections = ChosenGpus(std::move(pods), std::move(*told)).corrections(gpus);
   if (corrections.empty()) return;
   const auto running = options_.pod_uids();
   const auto now = std::chrono::steady_clock::now();

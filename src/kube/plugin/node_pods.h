@@ -21,13 +21,13 @@ namespace drover::kube {
 
 struct NodePodsOptions {
   std::string node;  ///< the Node's name
-  /// Which containers have devices, as the kubelet tells it now. May block.
-  std::function<Result<std::vector<ContainerUse>>()> containers;
+  /// What the kubelet tells now. May block.
+  std::function<Result<PodResources>()> resources;
   /// UIDs of the pods that run here: one that was removed may still have what another of its name is to get.
   /// May block.
   std::function<Result<std::map<PodName, std::string>>()> pod_uids;
   std::function<void(const std::string& sentence)> warn;  ///< from any thread; may be absent
-  std::chrono::milliseconds patience{2000};               ///< with the API server, for a pod that waits
+  std::chrono::milliseconds patience{2000};               ///< with either server, for a pod that waits
   std::chrono::milliseconds again{10'000};  ///< a pod is not corrected sooner: others may write too
 };
 
@@ -45,6 +45,7 @@ class NodePods {
 
  private:
   std::shared_ptr<Api> api() const;
+  Result<PodResources> ask_kubelet() const;
   void note(const Change<NodePod>& change);
   std::vector<NodePod> known() const;
   Result<std::vector<NodePod>> ask(Api& api) const;

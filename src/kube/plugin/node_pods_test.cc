@@ -22,10 +22,21 @@ class NodePodsTest : public ::testing::Test {
   NodePodsOptions options() {
     NodePodsOptions options;
     options.node = "a";
-    options.containers = [this] { return uses_; };
+    options.resources = [this] { return ask_kubelet(); };
     options.pod_uids = [this] { return running_; };
     options.warn = [this](const std::string& sentence) { warned_ = sentence; };
     return options;
+  }
+  /// Whose pods are taken in as soon as they are bound, unless it is said which are.
+  Result<PodResources> ask_kubelet() {
+    if (silent_ > 0) {
+      --silent_;
+      return fail(ErrorKind::kUnavailable, "it has just started");
+    }
+    PodResources told{taken_in_, uses_};
+    if (taken_in_.empty())
+      for (const auto& name : bound_) told.pods.insert({"n", name});
+    return told;
   }
   void bind(const std::string& name, const std::string& gpus, const std::string& count = "1",
             const std::string& node = "a") {
@@ -37,6 +48,7 @@ class NodePodsTest : public ::testing::Test {
         {"status", {{"phase", "Pending"}}}};
     if (!gpus.empty()) pod["metadata"]["annotations"]["drover.dev/gpus"] = gpus;
     ASSERT_TRUE(api_->create({kPods, "n"}, pod));
+    bound_.push_back(name);
   }
   std::string chosen(const std::string& name) {
     return text_at(api_->get({kPods, "n", name}).value_or(json::object()),
@@ -56,6 +68,9 @@ class NodePodsTest : public ::testing::Test {
   }
 
   std::shared_ptr<testing::FakeApi> api_ = std::make_shared<testing::FakeApi>();
+  std::vector<std::string> bound_;
+  std::set<PodName> taken_in_;
+  std::atomic<int> silent_ = 0;  ///< so many times
   std::vector<ContainerUse> uses_;
   std::map<PodName, std::string> running_;
   std::string warned_;
@@ -92,6 +107,35 @@ TEST_F(NodePodsTest, IsOfNoHindranceWhenTheApiServerIsAway) {
   EXPECT_FALSE(pods.hint({kGpus, 1}).is_known);
 }
 
+TEST_F(NodePodsTest, TakesThePodThatTheKubeletTellsOfForTheOneThatAsks) {
+  NodePods pods(options());
+  pods.follow(api_);
+  bind("one", "GPU-1");
+  bind("two", "GPU-2");
+  bind("three", "GPU-3");
+  taken_in_ = {{"n", "two"}};
+  EXPECT_THAT(pods.hint({kGpus, 1}).take, ElementsAre("GPU-2"));
+  taken_in_ = {{"n", "two"}, {"n", "three"}};
+  uses_ = {{"n", "two", "c", {{kGpus, {"GPU-2"}}}, {}}};
+  EXPECT_THAT(pods.hint({kGpus, 1}).take, ElementsAre("GPU-3"));
+}
+
+TEST_F(NodePodsTest, AsksAKubeletAgainThatHasJustStarted) {
+  auto set = options();
+  set.patience = 10s;
+  NodePods pods(set);
+  pods.follow(api_);
+  bind("one", "GPU-1");
+  silent_ = 3;
+  EXPECT_THAT(pods.hint({kGpus, 1}).take, ElementsAre("GPU-1"));
+  set.patience = 1ms;
+  NodePods impatient(set);
+  impatient.follow(api_);
+  silent_ = 3;
+  EXPECT_FALSE(impatient.hint({kGpus, 1}).is_known);
+}
+
+/// Of several that may be the one it is the latest.
 TEST_F(NodePodsTest, OrdersPodsAsTheyWereBoundWhateverIsWrittenLater) {
   NodePods pods(options());
   pods.follow(api_);
@@ -99,12 +143,12 @@ TEST_F(NodePodsTest, OrdersPodsAsTheyWereBoundWhateverIsWrittenLater) {
   bind("two", "GPU-2");
   ASSERT_TRUE(soon([&] {
     const int before = count("list");
-    return pods.hint({kGpus, 1}).leave.contains("GPU-2") && count("list") == before;
+    return pods.hint({kGpus, 1}).leave.contains("GPU-1") && count("list") == before;
   }));
   ASSERT_TRUE(
       api_->patch({kPods, "n", "one"}, PatchType::kMerge, {{"metadata", {{"labels", {{"a", "b"}}}}}}));
   std::this_thread::sleep_for(50ms);
-  EXPECT_THAT(pods.hint({kGpus, 1}).take, ElementsAre("GPU-1"));
+  EXPECT_THAT(pods.hint({kGpus, 1}).take, ElementsAre("GPU-2"));
 }
 
 TEST_F(NodePodsTest, WritesTheTruth) {
