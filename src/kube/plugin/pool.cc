@@ -122,24 +122,27 @@ std::vector<std::string> Pool::unused(const std::vector<std::string>& available,
   return free;
 }
 
+bool Pool::is_of_whole_gpus(const std::string& resource) const {
+  const std::lock_guard lock(mutex_);
+  const auto* found = find_resource(offers_, resource);
+  return found != nullptr && !found->shared &&
+         std::ranges::none_of(found->devices, [&](const OfferedDevice& device) {
+           return facts_.resources.contains(device.id);
+         });
+}
+
 std::vector<std::string> Pool::prefer(const std::string& resource, const std::vector<std::string>& available,
                                       const std::vector<std::string>& must_include, int size) const {
-  std::shared_ptr<const PreferredAllocation> preferred;
-  std::vector<std::string> free;
-  bool are_parts = false;
-  {
-    const std::lock_guard lock(mutex_);
-    free = unused(available, size - static_cast<int>(must_include.size()));
-    const auto* found = find_resource(offers_, resource);
-    if (found != nullptr && found->shared)
-      return PreferredAllocation::of_replicas(free, must_include, size, config_.shared_policy);
-    preferred = preferred_;
-    are_parts = found == nullptr || std::ranges::any_of(found->devices, [&](const OfferedDevice& device) {
-                  return facts_.resources.contains(device.id);
-                });
-  }
-  if (hint_ && !are_parts) free = narrowed(free, must_include, size, hint_({resource, size}));
-  return preferred->of_gpus(free, must_include, size);
+  DeviceHint hint;
+  if (hint_ && is_of_whole_gpus(resource)) hint = hint_({resource, size});
+  std::unique_lock lock(mutex_);
+  auto free = unused(available, size - static_cast<int>(must_include.size()));
+  const auto* found = find_resource(offers_, resource);
+  if (found != nullptr && found->shared)
+    return PreferredAllocation::of_replicas(free, must_include, size, config_.shared_policy);
+  const auto preferred = preferred_;
+  lock.unlock();
+  return preferred->of_gpus(narrowed(free, must_include, size, hint), must_include, size);
 }
 
 Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::string& id) const {

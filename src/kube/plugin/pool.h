@@ -38,7 +38,7 @@ class Pool {
  public:
   /// `claims`: whether there are claims of the GPUs too. `used` is called in whichever call changes
   /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent, as
-  /// `hint`, which is asked when the kubelet chooses among whole GPUs, and may block.
+  /// `hint`, which is asked when the kubelet chooses among whole GPUs; it may block, and tell what it saw().
   explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {},
                 std::function<DeviceHint(const DeviceQuestion&)> hint = {});
 
@@ -83,6 +83,7 @@ class Pool {
  private:
   class Change;
   void renew();  ///< with the mutex held
+  bool is_of_whole_gpus(const std::string& resource) const;
   std::vector<std::string> unused(const std::vector<std::string>& available, int size) const;
   Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
 

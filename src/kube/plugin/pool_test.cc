@@ -210,6 +210,24 @@ TEST(Pool, PrefersWhenNothingIsKnownYet) {
   EXPECT_THAT(pool.prefer("x/gpu", {"a", "b"}, {}, 1), ElementsAre("a"));
 }
 
+/// A pod has just ended, and the next one is to have its GPUs.
+TEST(Pool, TakesWhatWasChosenAlthoughSomebodyHadItAMomentAgo) {
+  std::vector<ContainerUse> told = {{"default", "pod", "main", {{"x/gpu", {uuid(0), uuid(3)}}}, {}}};
+  std::function<void()> look;
+  Pool pool(two_names(), true, {}, [&](const DeviceQuestion&) {
+    look();
+    return DeviceHint{true, {uuid(0), uuid(3)}, {}};
+  });
+  look = [&] { pool.saw(told, Usage::Clock::now()); };
+  look();
+  pool.update(facts(4));
+  const std::vector<std::string> all = {uuid(0), uuid(1), uuid(2), uuid(3)};
+  EXPECT_THAT(pool.prefer("x/gpu", all, {}, 2), ::testing::UnorderedElementsAre(uuid(1), uuid(2)))
+      << "a container still runs";
+  told.clear();
+  EXPECT_THAT(pool.prefer("x/gpu", all, {}, 2), ::testing::UnorderedElementsAre(uuid(0), uuid(3)));
+}
+
 TEST(Pool, TakesWhatASchedulerHasChosenOfWholeGpusOnly) {
   PluginConfig config;
   config.resources = {{"x/gpu", "*"}, {"x/part", "*"}};
