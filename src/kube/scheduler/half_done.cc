@@ -49,7 +49,7 @@ void Scheduler::note_undone(const std::string& pod_uid) {
 /// As long as there is one it is not planned: what has it may be what it needs.
 bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& round) {
   drop_claim_to_come(uid);  // nobody knows whether it was made: it would be here by now
-  const auto left = claims_.made_for(uid);
+  const auto left = claims_.made_for(pods_.at(uid).object.pod);
   if (left.empty()) return false;
   const auto name = left.front()->name;
   for (const auto* claim : left)

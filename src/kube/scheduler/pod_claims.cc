@@ -111,7 +111,7 @@ void Scheduler::put_claim(ResourceClaim claim) {
 void Scheduler::remove_claim(const std::string& uid) {
   changed_ = true;
   if (const auto* const claim = claims_.pools().claim(uid); claim != nullptr && claim->for_extended_resources)
-    note_undone(claim->owner_uid);
+    if (owner_of(*claim) != nullptr) note_undone(claim->owner_uid);
   drop_claim(uid);
 }
 
@@ -139,7 +139,7 @@ std::vector<std::string> Scheduler::claimed_gpus(const Known& known) const {
     const auto gpus = claims_.gpus_of(*claim->allocation);
     uuids.insert(uuids.end(), gpus.begin(), gpus.end());
   }
-  for (const auto* claim : claims_.made_for(pod.uid))
+  for (const auto* claim : claims_.made_for(pod))
     if (claim->allocation)
       for (auto& uuid : claims_.gpus_of(*claim->allocation)) uuids.push_back(std::move(uuid));
   return uuids;
@@ -148,13 +148,20 @@ std::vector<std::string> Scheduler::claimed_gpus(const Known& known) const {
 /// Those that a claim gives it for them are the claim's.
 int Scheduler::gpus_by_limits(const Known& known) const {
   const auto& pod = known.object.pod;
-  for (const auto* claim : claims_.made_for(pod.uid))
+  for (const auto* claim : claims_.made_for(pod))
     if (claim->allocation && gives(*claim->spec, pod.made_from->containers, options_.gpu_resource)) return 0;
   return known.demand.gpu_count();
 }
 
+/// nullptr when it is not known. Whoever makes a claim may name any owner, and has none in another namespace.
+Scheduler::Known* Scheduler::owner_of(const ResourceClaim& claim) {
+  const auto found = pods_.find(claim.owner_uid);
+  const bool is_owner = found != pods_.end() && found->second.object.pod.name_space == claim.name_space;
+  return is_owner ? &found->second : nullptr;
+}
+
 void Scheduler::follow_claims(const Pod& pod) {
-  for (const auto* claim : claims_.made_for(pod.uid)) follow_claim(std::string(claim->uid));
+  for (const auto* claim : claims_.made_for(pod)) follow_claim(std::string(claim->uid));
   for (const auto& reference : pod.claims)
     if (const auto* const claim = claims_.pools().claim(pod.name_space, reference.claim))
       follow_claim(std::string(claim->uid));
@@ -163,14 +170,14 @@ void Scheduler::follow_claims(const Pod& pod) {
 /// A device is free when its claim is deallocated, not when a pod ends: until then it is the claim's.
 void Scheduler::follow_claim(const std::string& uid) {
   const auto* const claim = claims_.pools().claim(uid);
-  const auto owner = claim == nullptr ? pods_.end() : pods_.find(claim->owner_uid);
-  if (owner != pods_.end() && !owner->second.node.empty()) {
+  auto* const owner = claim == nullptr ? nullptr : owner_of(*claim);
+  if (owner != nullptr && !owner->node.empty()) {
     bound_.remove(claim_job(uid));
-    if (gpus_by_limits(owner->second) == 0) {
-      owner->second.gpus.clear();
-      without_gpus_.erase(owner->first);
+    if (gpus_by_limits(*owner) == 0) {
+      owner->gpus.clear();
+      without_gpus_.erase(claim->owner_uid);
     }
-    bound_.put(owner->first, bound_pod(owner->second));
+    bound_.put(claim->owner_uid, bound_pod(*owner));
     return;
   }
   const auto gpus = claim == nullptr || !claim->allocation ? std::vector<std::string>()

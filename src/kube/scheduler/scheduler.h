@@ -217,6 +217,7 @@ class Scheduler {
   void end_half_gangs(TimePoint now, Round& round);
   bool lets_admins(const std::string& name_space) const;
   std::vector<std::string> claimed_gpus(const Known& known) const;
+  Known* owner_of(const ResourceClaim& claim);
   void follow_claims(const Pod& pod);
   Result<ClaimBook::Claims> claims_to_give(const Pod& pod, const ResourceClaim* made) const;
   void follow_claim(const std::string& uid);

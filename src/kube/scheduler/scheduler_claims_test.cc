@@ -251,6 +251,29 @@ TEST_F(SchedulerLimitsByClaim, WhatIsLeftOfAnEarlierTryGoesFirst) {
   EXPECT_THAT(anew.decide(kMoment).starts, SizeIs(1));
 }
 
+/// Somebody makes claims that say of another's pod that they are its own.
+TEST_F(SchedulerLimitsByClaim, AreNobodysBusinessInAnotherNamespace) {
+  auto forged = claim_for("one", 1);
+  forged.uid = "forged";
+  forged.name_space = "foreign";
+  forged.for_extended_resources = true;
+  scheduler.put_claim(forged);
+  scheduler.put_pod(asking("one", 2));
+  auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.left_claims, IsEmpty());
+  ASSERT_THAT(devices_in(round), ElementsAre("one: a/gpu-1", "one: a/gpu-3"));
+  // What a pod of his own gets by it is taken, and not the other's.
+  forged.allocation =
+      std::make_shared<const ClaimAllocation>(*round.starts[0].bindings[0].claims[0].allocation);
+  scheduler.remove_pod("uid-one");
+  scheduler.put_claim(forged);
+  scheduler.put_pod(asking("one", 2));
+  EXPECT_THAT(devices_in(scheduler.decide(kMoment)), ElementsAre("one: a/gpu-0", "one: a/gpu-2"));
+  scheduler.put_pod(asking("late", 1));
+  EXPECT_THAT(reasons_of(scheduler.decide(kMoment), "late"),
+              ElementsAre("1 GPU is wanted and 0 of 4 are free"));
+}
+
 TEST_F(SchedulerLimitsByClaim, AreTheNodesOwnWhereItOffersThem) {
   scheduler.put_node(gpu_node("b", 4), gpus_of("b", 4));
   for (const auto* name : {"one", "two"}) scheduler.put_pod(asking(name, 4));

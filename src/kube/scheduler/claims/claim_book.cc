@@ -68,22 +68,22 @@ void ClaimBook::remove_taint_rule(const std::string& name) {
 }
 
 void ClaimBook::put_claim(ResourceClaim claim) {
-  if (claim.for_extended_resources) made_[claim.owner_uid].insert(claim.uid);
+  if (claim.for_extended_resources) made_[owner_of(claim)].insert(claim.uid);
   pools_.put_claim(std::move(claim));
 }
 
 void ClaimBook::remove_claim(const std::string& uid) {
   if (const auto* const claim = pools_.claim(uid); claim != nullptr && claim->for_extended_resources)
-    if (const auto found = made_.find(claim->owner_uid); found != made_.end()) {
+    if (const auto found = made_.find(owner_of(*claim)); found != made_.end()) {
       found->second.erase(uid);
       if (found->second.empty()) made_.erase(found);
     }
   pools_.remove_claim(uid);
 }
 
-ClaimBook::Claims ClaimBook::made_for(const std::string& pod_uid) const {
+ClaimBook::Claims ClaimBook::made_for(const Pod& pod) const {
   Claims claims;
-  if (const auto found = made_.find(pod_uid); found != made_.end())
+  if (const auto found = made_.find({pod.name_space, pod.uid}); found != made_.end())
     for (const auto& uid : found->second)
       if (const auto* const claim = pools_.claim(uid)) claims.push_back(claim);
   return claims;

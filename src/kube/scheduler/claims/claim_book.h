@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -56,8 +57,8 @@ class ClaimBook {
 
   /// kNotFound, in words, for one that is not there yet.
   Result<Claims> claims_of(const Pod& pod) const;
-  /// Those that were made for the pod's resources.
-  Claims made_for(const std::string& pod_uid) const;
+  /// Those that were made for the pod's resources. What is in another namespace is not, whatever it says.
+  Claims made_for(const Pod& pod) const;
   /// Whether some node might give it resources by claim.
   bool may_need_claim(const PodTemplate& pod) const;
   /// The claim, as it would be made for the pod's resources that this node gives so; nullopt when there are
@@ -123,8 +124,10 @@ class ClaimBook {
     DeviceId device;
     std::string node;
   };
-  std::map<std::string, Place, std::less<>> places_;                ///< by UUID
-  std::map<std::string, std::set<std::string>, std::less<>> made_;  ///< uids of claims, by the pod's
+  std::map<std::string, Place, std::less<>> places_;  ///< by UUID
+  using Owner = std::pair<std::string, std::string>;  ///< namespace and uid of a pod
+  static Owner owner_of(const ResourceClaim& claim) { return {claim.name_space, claim.owner_uid}; }
+  std::map<Owner, std::set<std::string>> made_;  ///< uids of claims
   std::map<std::tuple<std::vector<const ClaimSpec*>, const PodTemplate*, bool>, Known> known_;
 };
 
