@@ -16,6 +16,15 @@ def gpu_pod(name, resources, *words, **more):
                     **more)
 
 
+def run_agent(node, name, profile, kubeconfig, *flags, config=None):
+    """Starts the program on a node, with a state of its own."""
+    state = f"/var/lib/kubelet/plugins/{name}"
+    node.path(state).mkdir(parents=True)
+    node.path(f"{state}/config.yaml").write_text(config if isinstance(config, str) else json.dumps(config or {"version": "v1"}))
+    return node.run_inside([drover.BINARY, "kube", "node", "--simulate", profile, "--state", state, "--config", f"{state}/config.yaml",
+                            "--node-name", node.name, "--kubeconfig", kubeconfig, *flags], name=f"agent-{name}")
+
+
 class NodeTest(kube.ClusterTest):
     """Runs the program on the first node, as `agent`, with `profile` and `config`."""
 
@@ -28,12 +37,7 @@ class NodeTest(kube.ClusterTest):
         super().setUpClass()
         cls.node = cls.cluster.nodes[0]
         cls.state = f"/var/lib/kubelet/plugins/{cls.__name__}"
-        cls.node.path(cls.state).mkdir(parents=True)
-        config = cls.node.path(f"{cls.state}/config.yaml")
-        config.write_text(cls.config if isinstance(cls.config, str) else json.dumps(cls.config))
-        cls.agent = cls.node.run_inside(
-            [drover.BINARY, "kube", "node", "--simulate", cls.profile, "--state", cls.state, "--config", f"{cls.state}/config.yaml",
-             "--node-name", cls.node.name, "--kubeconfig", cls.kubeconfig(), *cls.flags()], name=f"agent-{cls.__name__}")
+        cls.agent = run_agent(cls.node, cls.__name__, cls.profile, cls.kubeconfig(), *cls.flags(), config=cls.config)
         cls.addClassCleanup(cls.end_agent)
         wait_for(lambda: all(cls.allocatable(name) for name in cls.names()), cls.agent.tail)
 

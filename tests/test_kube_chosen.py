@@ -1,5 +1,6 @@
 """GPUs that a scheduler chooses for pods with limits: a real kubelet gives them those, whoever else asks at the same time. The GPUs are
-simulated. DROVER_CHOSEN_PODS says how many pods come and go."""
+simulated. DROVER_CHOSEN_PODS says how many pods come and go, and DROVER_CHOSEN_ROUNDS how often eight are bound at once; the kubelet is started
+anew in a tenth of the rounds."""
 
 import itertools
 import json
@@ -16,6 +17,8 @@ from kube_node import GPU, SEES, NodeTest, gpu_pod, gpus_in
 
 CHOSEN, TOPOLOGY = "drover.dev/gpus", "drover.dev/gpu-topology"
 PODS = int(os.environ.get("DROVER_CHOSEN_PODS", "40"))
+ROUNDS = int(os.environ.get("DROVER_CHOSEN_ROUNDS", "8"))
+CHECKPOINT = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 
 
 def chosen(pod):
@@ -132,33 +135,60 @@ class BurstTest(ChosenTest):
         return {f"{prefix}-{index}": {uuids.pop() for _ in range(size)} for index, size in enumerate(self.sizes)}
 
     def check(self, sets):
-        taken = {name: self.wait_for_truth(name) for name in sets}
-        self.assertEqual(sorted(map(sorted, taken.values())), sorted(map(sorted, sets.values())), "a set was torn")
-        return sum(taken[name] != sets[name] for name in sets)
+        """Each has its own, nobody was rejected, and no annotation had to be corrected."""
+        for name, gpus in sets.items():
+            pod = self.cluster.wait("pod", name, lambda pod: kube.pod_is_ready(pod) or kube.pod_has_ended(pod))
+            self.assertTrue(kube.pod_is_ready(pod), f"{name}: {pod['status']}; {self.agent.tail()}")
+            self.assertEqual(self.given(name), gpus, f"{name}; {self.agent.tail()}")
+        time.sleep(2)
+        pods = {name: self.cluster.get("pod", name) for name in sets}
+        self.assertEqual({name: chosen(pod) for name, pod in pods.items()}, sets)
+        self.assertEqual({name: self.checkpoint().get(pod["metadata"]["uid"]) for name, pod in pods.items()}, sets)
+        self.assertEqual([name for name, pod in pods.items() if was_corrected(pod)], [])
 
-    def test_pods_that_are_bound_at_once_have_what_was_chosen(self):
-        randomness, others = random.Random(3), []
-        for turn in range(4):
-            sets = self.sets(f"burst{turn}", randomness)
-            took = self.bind_at_once(sets)
-            others.append(self.check(sets))
-            print(f"8 pods bound in {1000 * took:.0f} ms; {others[-1]} have another's set of their size", flush=True)
-            self.delete(sets)
-        self.assertEqual(others, [0] * len(others))
+    def checkpoint(self):
+        """What the kubelet has written down: the pod's uid -> its GPUs."""
+        entries = json.loads(self.node.path(CHECKPOINT).read_text())["Data"]["PodDeviceEntries"] or ()
+        return {entry["PodUID"]: set(itertools.chain(*entry["DeviceIDs"].values())) for entry in entries}
 
-    def test_a_kubelet_that_starts_gives_what_was_chosen(self):
-        sets = self.sets("restart", random.Random(4))
-        self.make_pods([self.unbound(name, len(gpus)) for name, gpus in sets.items()])
-        names = list(sets)
-        for name in names[:4]:
-            self.bind(name, sets[name])
-        for name in names[:2]:
-            self.cluster.wait_until_running(name)
+    def restart_kubelet(self):
+        """Pods are not taken in, and rejected for good, before the plugin is known again: this waits until it is."""
         before = self.registrations()
         self.node.kubelet.restart()
         wait_for(lambda: self.registrations() > before, self.agent.tail)
-        for name in names[4:]:
+
+    def test_pods_that_are_bound_at_once_have_what_was_chosen(self):
+        randomness, restarts, slowest = random.Random(3), 0, 0
+        every = max(ROUNDS // max(2, ROUNDS // 10), 1)
+        for turn in range(ROUNDS):
+            sets = self.sets(f"burst{turn}", randomness)
+            # What the kubelet has written down would be taken when it starts, and pods rejected that are to have it.
+            wait_for(lambda: not self.checkpoint(), lambda: f"nobody to have anything: {self.checkpoint()}", timeout=20)
+            with ThreadPoolExecutor(1) as beside:
+                restarting = beside.submit(self.restart_kubelet) if turn % every == every - 1 else None
+                slowest = max(slowest, self.bind_at_once(sets))
+                if restarting:
+                    restarting.result()
+                    restarts += 1
+            self.check(sets)
+            self.delete(sets)
+        print(f"{ROUNDS} rounds of 8 pods, bound within {1000 * slowest:.0f} ms, and {restarts} new starts of the kubelet in between: "
+              f"each of the {8 * ROUNDS} pods had its own GPUs, and none was rejected", flush=True)
+
+    def test_a_kubelet_that_starts_gives_what_was_chosen(self):
+        """It takes in what was made first, and not what was bound first."""
+        uuids = random.Random(4).sample(self.uuids, len(self.uuids))
+        sets = {f"restart-{index}": {uuids.pop(), uuids.pop()} for index in range(8)}
+        self.make_pods([self.unbound(name, len(gpus)) for name, gpus in sets.items()])
+        names = list(sets)
+        for name in names[6:]:
             self.bind(name, sets[name])
+        for name in names[6:]:
+            self.cluster.wait_until_running(name)
+        self.node.kubelet.kill()
+        for name in reversed(names[:6]):
+            self.bind(name, sets[name])
+        self.node.kubelet.start()
         self.check(sets)
 
     def test_what_tenants_write_harms_nobody(self):

@@ -105,7 +105,10 @@ class Client {
 /// The list of devices, as it comes.
 class Watch {
  public:
-  explicit Watch(Client& client) : stream_(client.stub().ListAndWatch(&context_, {})) {}
+  explicit Watch(Client& client) {
+    give_up_after(context_, 30s);
+    stream_ = client.stub().ListAndWatch(&context_, {});
+  }
   ~Watch() { context_.TryCancel(); }
 
   /// "GPU-1 Healthy 0" of each.
@@ -172,6 +175,21 @@ TEST_F(PluginHostTest, RegistersAndServes) {
   EXPECT_EQ(client.allocate({uuid(1)}, &answer).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(client.allocate({"GPU-x"}, &answer).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_TRUE(client.allocate({}, &answer).ok());
+}
+
+/// For the kubelet then writes down that they are nobody's.
+TEST_F(PluginHostTest, TellsTheSameDevicesAgainWhenSomebodyHasLeftOne) {
+  FakeKubelet kubelet(tree_.root());
+  const PluginHost host(pool_, options_);
+  Client client(kubelet.socket_of("nvidia.com/gpu"));
+  Watch watch(client);
+  const auto told = watch.next();
+  pool_.saw({{"default", "pod", "main", {{"nvidia.com/gpu", {uuid(0)}}}, {}}}, Usage::Clock::now());
+  pool_.saw({}, Usage::Clock::now());
+  EXPECT_EQ(watch.next(), told);
+  facts_.troubles[uuid(1)] = "XID 79";
+  pool_.update(facts_);
+  EXPECT_NE(watch.next(), told) << "and only once";
 }
 
 TEST_F(PluginHostTest, PrefersThroughTheApi) {

@@ -55,9 +55,13 @@ void Pool::update(PoolFacts facts) {
 
 void Pool::saw(const std::vector<ContainerUse>& containers, Usage::Clock::time_point asked) {
   const Change change(*this);
-  usage_.seen(containers, asked);
+  const bool left = usage_.seen(containers, asked);
   usage_known_ = true;
   renew();
+  if (!left) return;
+  ++left_;
+  ++version_;
+  changed_.notify_all();
 }
 
 Status Pool::claim(std::set<std::string> uuids) {
@@ -108,7 +112,7 @@ Pool::Offer Pool::wait(const std::string& resource, std::uint64_t version,
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, patience, [&] { return version_ != version; });
   const auto* found = find_resource(offers_, resource);
-  return {version_, found == nullptr ? std::vector<OfferedDevice>{} : found->devices};
+  return {version_, found == nullptr ? std::vector<OfferedDevice>{} : found->devices, left_};
 }
 
 /// Those that nobody is said to have, when they are enough: a kubelet that has lost its checkpoint takes what

@@ -60,6 +60,7 @@ class Pool {
   struct Offer {
     std::uint64_t version = 0;
     std::vector<OfferedDevice> devices;
+    std::uint64_t left = 0;  ///< how often devices became nobody's
   };
   /// Waits up to `patience` for a state behind `version`, and answers with the newest.
   Offer wait(const std::string& resource, std::uint64_t version, std::chrono::milliseconds patience) const;
@@ -101,6 +102,7 @@ class Pool {
   std::set<std::string> claimed_;
   std::vector<OfferedResource> offers_;
   std::uint64_t version_ = 0;
+  std::uint64_t left_ = 0;
   std::uint64_t grants_ = 0;
 };
 

@@ -205,6 +205,21 @@ TEST(Pool, WakesThoseWhoWait) {
   EXPECT_EQ(pool.wait("x/gpu", 0, {}).version, after.version) << "the same facts are no news";
 }
 
+TEST(Pool, TellsThatDevicesAreNobodysAnyMore) {
+  FreshPool pool(two_names());
+  pool.update(facts(2));
+  const ContainerUse one{"default", "one", "main", {{"x/gpu", {uuid(0)}}}, {}};
+  const ContainerUse two{"default", "two", "main", {{"x/gpu", {uuid(1)}}}, {}};
+  pool.saw({one, two}, Usage::Clock::now());
+  const auto before = pool.wait("x/gpu", 0, {});
+  pool.saw({one, two}, Usage::Clock::now());
+  EXPECT_EQ(pool.wait("x/gpu", 0, {}).version, before.version);
+  pool.saw({two}, Usage::Clock::now());
+  const auto after = pool.wait("x/gpu", before.version, 30s);
+  EXPECT_GT(after.left, before.left);
+  EXPECT_EQ(after.devices, before.devices);
+}
+
 TEST(Pool, PrefersWhenNothingIsKnownYet) {
   const FreshPool pool(two_names());
   EXPECT_THAT(pool.prefer("x/gpu", {"a", "b"}, {}, 1), ElementsAre("a"));

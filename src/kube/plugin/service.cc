@@ -74,7 +74,10 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
     bool connected = writer->Write(list_of(offer.devices));
     while (connected && !context->IsCancelled()) {
       auto next = pool_.wait(resource_, offer.version, kPollPause);
-      if (next.devices != offer.devices) connected = writer->Write(list_of(next.devices));
+      // A kubelet writes down who has what when it is told of devices. What pods have left would else be
+      // theirs again after a restart, and those to whom it was given would be rejected.
+      if (next.devices != offer.devices || next.left != offer.left)
+        connected = writer->Write(list_of(next.devices));
       offer = std::move(next);
     }
     --watchers_;

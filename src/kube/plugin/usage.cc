@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace drover::kube {
 
 void Usage::granted(std::string_view resource, std::string_view device_id, Clock::time_point now) {
@@ -9,9 +12,9 @@ void Usage::granted(std::string_view resource, std::string_view device_id, Clock
   sum_up();
 }
 
-void Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point asked) {
+bool Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point asked) {
   shown_.clear();
-  users_.clear();
+  const auto before = std::exchange(users_, {});
   for (const auto& container : containers)
     for (const auto& use : container.devices)
       for (const auto& id : use.device_ids) {
@@ -25,6 +28,7 @@ void Usage::seen(const std::vector<ContainerUse>& containers, Clock::time_point 
     return since < asked && (has_come || asked - since > kPatience);
   });
   sum_up();
+  return std::ranges::any_of(before, [&](const auto& user) { return !users_.contains(user.first); });
 }
 
 std::string Usage::forgotten_user(const std::string& device_id) const {

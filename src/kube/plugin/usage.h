@@ -23,8 +23,9 @@ class Usage {
 
   /// A container was just given a device of this resource.
   void granted(std::string_view resource, std::string_view device_id, Clock::time_point now);
-  /// What all containers have now; `containers` were asked for at `asked`.
-  void seen(const std::vector<ContainerUse>& containers, Clock::time_point asked);
+  /// What all containers have now; `containers` were asked for at `asked`. Whether some device was
+  /// somebody's and is nobody's now.
+  bool seen(const std::vector<ContainerUse>& containers, Clock::time_point asked);
 
   const Holders& holders() const { return holders_; }
   /// Whether some container was said to have the device.
