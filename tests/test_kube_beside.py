@@ -97,7 +97,7 @@ class BesideTest(kube.ClusterTest):
         violations = [line for node in self.cluster.nodes for line in self.lines(node, "violations")]
         self.assertEqual(violations, [])
         self.assertEqual(sum(len(self.lines(node, "log")) for node in self.cluster.nodes), 2 * PODS)
-        self.assertLessEqual(len(rejected), max(1, len(seen) // 100))
+        self.assertLessEqual(len(rejected), 1 + len(seen) // 20)  # how many depends on how long the API server takes to tell of pods
 
     def lines(self, node, name):
         path = node.path(f"{SHARED}/{name}")
