@@ -27,8 +27,9 @@ std::string allocation_id(const Job& job, std::size_t rank) {
 }
 
 Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-          const std::vector<RunningJob>& running, TimePoint now) {
-  return schedule::Planner(cluster, rules, waiting, running, now).run();
+          const std::vector<RunningJob>& running, TimePoint now,
+          const std::vector<DisruptionBudget>& budgets) {
+  return schedule::Planner(cluster, rules, waiting, running, now, budgets).run();
 }
 
 std::optional<std::chrono::milliseconds> length_of(const Job& job) {

@@ -9,7 +9,8 @@
 // (backfill): on what it does not need, or when it ends, by its time limit or as is expected, before the
 // reservation can begin.
 // Limits and quotas are hard; a job that only they hold back reserves nothing. Lower priority is preempted,
-// and what a queue lent is reclaimed, only if that lets the job run at once, with the fewest victims.
+// and what a queue lent is reclaimed, only if that lets the job run at once: going beyond disruption budgets
+// as little as can be, then with the fewest victims.
 
 #include <chrono>
 #include <map>
@@ -46,6 +47,12 @@ struct RunningJob {
   bool ending = false;  ///< it was asked to end: its room comes free soon, and it is no victim any more
 };
 
+/// So many containers may be ended for others. It gives way where a job can start in no other way.
+struct DisruptionBudget {
+  int allowed = 0;
+  std::map<std::string, int> containers = {};  ///< that it protects, by the running jobs that they are of
+};
+
 /// Under which id the cluster holds a member: the job's id for a job of one, else "<job>/<rank>".
 std::string allocation_id(const Job& job, std::size_t rank);
 
@@ -70,7 +77,8 @@ struct Plan {
 
 /// `cluster` holds exactly the running jobs, and is as before when this returns. `waiting` in any order.
 Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-          const std::vector<RunningJob>& running, TimePoint now);
+          const std::vector<RunningJob>& running, TimePoint now,
+          const std::vector<DisruptionBudget>& budgets = {});
 
 /// An error when the job can never run: not on the empty cluster, or not within the limits of its queue and
 /// the quotas of its user and namespace.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "placement/schedule/eviction.h"
 #include "placement/schedule/reservation.h"
 
 namespace drover::placement::schedule {
@@ -38,7 +37,8 @@ std::vector<const RunningJob*> ending_of(const std::vector<RunningJob>& running)
 }  // namespace
 
 Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-                 const std::vector<RunningJob>& running, TimePoint now)
+                 const std::vector<RunningJob>& running, TimePoint now,
+                 const std::vector<DisruptionBudget>& budgets)
     : waiting_(waiting),
       now_(now),
       shapes_(cluster),
@@ -46,7 +46,8 @@ Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& w
       limits_(rules),
       ending_(ending_of(running)),
       room_(cluster, ending_),
-      victims_(fair_share_, limits_) {
+      victims_(fair_share_, limits_),
+      disruptions_(budgets) {
   for (const auto* each : sorted(all_of(running))) {
     auto& runner = runners_.emplace_back();
     runner = {each, &shapes_.of(each->job.gang), fair_share_.queue_of(each->job),
@@ -138,22 +139,45 @@ bool Planner::preempt(const Waiter& waiter) {
     in_vain_.insert(search);
     return false;
   }
-  ++searches_;
-  std::vector<const RunningJob*> running;
-  for (const auto* candidate : candidates) running.push_back(candidate->running);
-  const auto found = fewest_evictions(
-      room_.soon(),
-      {waiter.job->gang, running,
-       [&](const Subset& subset) { return victims_.allowed(waiter, chosen(candidates, subset)); },
-       [&](const Subset& subset) {
-         return within_limits || victims_.enough(waiter, chosen(candidates, subset));
-       }});
+  const auto found = find_victims(waiter, within_limits, candidates);
   if (!found) {
     in_vain_.insert(search);
     return false;
   }
   end(waiter, chosen(candidates, found->gone), found->decisions);
   return true;
+}
+
+/// The fewest, first of all of those who take the budgets beyond their bounds.
+std::optional<Eviction> Planner::find_victims(const Waiter& waiter, bool within_limits,
+                                              const std::vector<Runner*>& candidates) {
+  std::vector<const RunningJob*> running;
+  for (const auto* candidate : candidates) running.push_back(candidate->running);
+  const auto beyond = [&](const std::vector<Runner*>& victims) { return disruptions_.beyond(victims); };
+  const auto search = [&](int most_beyond) {
+    ++searches_;
+    return fewest_evictions(room_.soon(), {waiter.job->gang, running,
+                                           [&](const Subset& subset) {
+                                             const auto victims = chosen(candidates, subset);
+                                             return beyond(victims) <= most_beyond &&
+                                                    victims_.allowed(waiter, victims);
+                                           },
+                                           [&](const Subset& subset) {
+                                             return within_limits ||
+                                                    victims_.enough(waiter, chosen(candidates, subset));
+                                           }});
+  };
+  auto found = search(0);
+  const int all = beyond(candidates);
+  if (found || all == 0) return found;
+  found = search(all);
+  while (found && searches_ < kMostVictimSearches) {
+    const int now = beyond(chosen(candidates, found->gone));
+    auto fewer = now > 1 ? search(now - 1) : std::nullopt;
+    if (!fewer) break;
+    found = std::move(fewer);
+  }
+  return found;
 }
 
 void Planner::end(const Waiter& waiter, const std::vector<Runner*>& victims,
@@ -164,6 +188,7 @@ void Planner::end(const Waiter& waiter, const std::vector<Runner*>& victims,
     victim->ending = true;
     running.push_back(victim->running);
     preemption.victims.push_back(victim->running->job.id);
+    disruptions_.end(*victim->running);
     limits_.end(victim->accounts, victim->shape->demand);
     fair_share_.charge(victim->queue, victim->running->job.user, negative(victim->shape->total));
     close_groups(*victim->shape);

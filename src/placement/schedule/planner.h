@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "placement/schedule.h"
+#include "placement/schedule/disruptions.h"
+#include "placement/schedule/eviction.h"
 #include "placement/schedule/fairness.h"
 #include "placement/schedule/limits.h"
 #include "placement/schedule/reservation.h"
@@ -27,7 +29,8 @@ class Planner {
  public:
   /// Everything outlives the planner.
   Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-          const std::vector<RunningJob>& running, TimePoint now);
+          const std::vector<RunningJob>& running, TimePoint now,
+          const std::vector<DisruptionBudget>& budgets);
 
   Plan run();
 
@@ -38,6 +41,8 @@ class Planner {
   bool start_as(const Waiter& waiter, Span span);
   bool wait_for_ending(const Waiter& waiter);
   bool preempt(const Waiter& waiter);
+  std::optional<Eviction> find_victims(const Waiter& waiter, bool within_limits,
+                                       const std::vector<Runner*>& candidates);
   void end(const Waiter& waiter, const std::vector<Runner*>& victims, const std::vector<Decision>& decisions);
   void reserve(const Waiter& waiter);
   std::optional<Reservation> find_reservation(const Waiter& waiter);
@@ -62,6 +67,7 @@ class Planner {
   std::deque<RunningJob> new_;  ///< started, or kept room for
   Room room_;
   Victims victims_;
+  Disruptions disruptions_;
   std::unique_ptr<Cluster> empty_;  ///< nothing runs any more
   using Search = std::tuple<const Shape*, int, int, Accounts>;
   std::set<Search> in_vain_;  ///< for whom victims were looked for

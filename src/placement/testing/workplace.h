@@ -66,6 +66,7 @@ struct Workplace {
   Rules rules;
   std::vector<Job> waiting;
   std::map<std::string, RunningJob> running;
+  std::vector<DisruptionBudget> budgets;
   TimePoint now = kStart;
   std::uint64_t arrivals = 0;
 
@@ -82,7 +83,7 @@ struct Workplace {
   Plan make_plan() {
     std::vector<RunningJob> list;
     for (const auto& [id, each] : running) list.push_back(each);
-    return plan(cluster, rules, waiting, list, now);
+    return plan(cluster, rules, waiting, list, now, budgets);
   }
 
   /// Plans, starts what is to start, and asks victims to end.
