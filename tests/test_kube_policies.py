@@ -267,6 +267,45 @@ class AttackTest(PoliciesTest):
         self.refused("create", "--filename=-", input=json.dumps(with_annotations(gpu_pod("other"), **{CHOICE: "GPU-1"})), user=alike)
 
 
+class GateTest(PoliciesTest):
+    """A tenant opens the gate behind which his pod waits for its turn."""
+
+    GATES = {"schedulingGates": [{"name": "drover.dev/queue"}, {"name": "example.com/own"}]}
+
+    def opened(self, user, name, gate, **more):
+        """Why a gate cannot be taken off; "" when it could."""
+        patch = {"spec": {"schedulingGates": [{"name": gate, "$patch": "delete"}], **more}}
+        done = self.cluster.kubectl("patch", "pod", name, "--type=strategic", "--patch", json.dumps(patch), f"--as={user}", check=False)
+        return done.stderr if done.returncode else ""
+
+    def setUp(self):
+        self.make_pod(gpu_pod("gated", {"nvidia.com/gpu": 1}, **self.GATES))
+
+    def test_it_stays_with_the_scheduler_that_it_is_for(self):
+        self.assertEqual(self.cluster.get("pod", "gated")["spec"]["schedulerName"], "default-scheduler")
+
+    def test_nobody_jumps_the_queue(self):
+        refusal = "only Drover opens the scheduling gate drover.dev/queue"
+        for user in ("ann", "bob"):
+            self.assertIn(refusal, self.opened(user, "gated", "drover.dev/queue"))
+        self.assertEqual(self.opened("ann", "gated", "example.com/own"), "")
+        self.assertIn(refusal, self.opened("ann", "gated", "drover.dev/queue"))
+        self.cluster.apply(self.role("bypasses", "ann", [{"apiGroups": ["drover.dev"], "resources": ["queues"], "verbs": ["bypass"]}]))
+        self.addCleanup(self.cluster.delete, "clusterrolebinding", "bypasses")
+        wait_for(lambda: self.opened("ann", "gated", "drover.dev/queue") == "", "the right to be known")
+
+    def test_a_pod_is_not_told_to_have_been_released(self):
+        for key in ("drover.dev/released", "drover.dev/expected-node"):
+            self.assertIn(FORBIDDEN, self.tried(with_annotations(gpu_pod("forged"), **{key: "2026-01-01T00:00:00Z"})))
+
+    def test_the_scheduler_opens_it_and_changes_nothing_else(self):
+        container = self.cluster.get("pod", "gated")["spec"]["containers"][0]["name"]
+        for more in ({"containers": [{"name": container, "image": "other"}]}, {"tolerations": [{"operator": "Exists"}]},
+                     {"nodeSelector": {"a": "b"}}, {"activeDeadlineSeconds": 5}):
+            self.assertIn("the scheduler changes nothing of pods but", self.opened(ACCOUNT, "gated", "drover.dev/queue", **more))
+        self.assertEqual(self.opened(ACCOUNT, "gated", "drover.dev/queue"), "")
+
+
 class RightsTest(PoliciesTest):
     def may(self, verb, what, namespace=""):
         group, resource, part = (what.split("/") + [""])[:3]
@@ -277,11 +316,11 @@ class RightsTest(PoliciesTest):
 
     def test_the_scheduler_may_what_it_does_and_no_more(self):
         for verb, what in (("create", "/pods/binding"), ("patch", "/pods/status"), ("delete", "/pods"), ("watch", "/nodes"),
-                           ("update", "resource.k8s.io/resourceclaims/binding"), ("patch", "scheduling.k8s.io/podgroups/status"),
+                           ("update", "resource.k8s.io/resourceclaims/binding"), ("patch", "/pods"), ("patch", "scheduling.k8s.io/podgroups/status"),
                            ("patch", "drover.dev/queues/status"), ("watch", "batch/jobs"), ("create", "/events")):
             self.assertTrue(self.may(verb, what), (verb, what))
         self.assertTrue(self.may("update", "coordination.k8s.io/leases", NAMESPACE))
-        for verb, what in (("get", "/secrets"), ("create", "/pods"), ("patch", "/pods"), ("patch", "/nodes"), ("create", "/pods/exec"),
+        for verb, what in (("get", "/secrets"), ("create", "/pods"), ("update", "/pods"), ("patch", "/nodes"), ("create", "/pods/exec"),
                            ("update", "coordination.k8s.io/leases"), ("patch", "drover.dev/queues")):
             self.assertFalse(self.may(verb, what), (verb, what))
 

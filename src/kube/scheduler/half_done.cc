@@ -62,7 +62,7 @@ bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& ro
 /// Where its devices are it cannot run: it may get others.
 void Scheduler::give_up_claims(const std::string& uid, TimePoint now, Round& round) {
   const auto& known = pods_.at(uid);
-  if (known.undoing > 0) return;
+  if (known.undoing > 0 || !known.node.empty()) return;
   const auto& pod = known.object.pod;
   for (const auto& reference : pod.claims)
     if (const auto* const claim = claims_.pools().claim(pod.name_space, reference.claim);
@@ -70,9 +70,8 @@ void Scheduler::give_up_claims(const std::string& uid, TimePoint now, Round& rou
       undo({name_of(pod), claim->name, claim->uid, false}, now, round);
 }
 
-/// All or, when one of them could not be ended a moment ago, none.
-void Scheduler::evict(const std::vector<std::string>& uids, const std::string& job, bool half_gang,
-                      TimePoint now, Round& round) {
+/// All or, when one of them could not be ended a moment ago, none. `why` names no pod yet.
+void Scheduler::evict(const std::vector<std::string>& uids, Eviction why, TimePoint now, Round& round) {
   for (const auto& uid : uids)
     if (const auto until = pods_.at(uid).not_before; until > now) {
       round.retry_at = std::min(round.retry_at.value_or(until), until);
@@ -81,8 +80,10 @@ void Scheduler::evict(const std::vector<std::string>& uids, const std::string& j
   for (const auto& uid : uids) {
     auto& known = pods_.at(uid);
     known.evicted = true;
+    budgets_.set_ending(uid, true);
     bound_.put(uid, bound_pod(known));
-    round.evictions.push_back({name_of(known.object.pod), job, half_gang});
+    why.pod = name_of(known.object.pod);
+    round.evictions.push_back(why);
   }
 }
 
@@ -106,7 +107,7 @@ void Scheduler::end_half_gangs(TimePoint now, Round& round) {
     if (const auto due = last + options_.half_gang_grace; now < due)
       round.retry_at = std::min(round.retry_at.value_or(due), due);
     else
-      evict(view.bound, job_id(pods_.at(view.bound.front()).object), true, now, round);
+      evict(view.bound, {.job = job_id(pods_.at(view.bound.front()).object), .half_gang = true}, now, round);
   }
 }
 

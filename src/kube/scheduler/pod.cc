@@ -63,7 +63,9 @@ class PodReader {
     pod.bound = bound_at();
     if (const auto seconds = reader_.number(spec_, "activeDeadlineSeconds"))
       pod.time_limit = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, kLongest));
-    pod.gpus = chosen_gpus(reader_.text_map(metadata_, "annotations"));
+    const auto annotations = reader_.text_map(metadata_, "annotations");
+    pod.gpus = chosen_gpus(annotations);
+    read_release(pod.release, annotations);
     read_claims(pod);
     auto labels = reader_.text_map(metadata_, "labels");
     auto made_from = read_template(pod.name_space, labels, !pod.node_name.empty());
@@ -93,6 +95,14 @@ class PodReader {
       if (reader_.text(condition, "type") == "PodScheduled" && reader_.text(condition, "status") == "True")
         return time(condition, "lastTransitionTime");
     return {};
+  }
+
+  void read_release(Release& release, const Labels& annotations) {
+    for (const auto& gate : reader_.objects(spec_, "schedulingGates"))
+      release.gated = release.gated || reader_.text(gate, "name") == kQueueGate;
+    if (const auto* const at = label(annotations, kReleasedAnnotation))
+      release.at = parse_instant(*at).value_or(TimePoint{});
+    if (const auto* const node = label(annotations, kExpectedNodeAnnotation)) release.expected_node = *node;
   }
 
   TimePoint time(const json& object, const char* name) {

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "kube/client/server_version.h"
 #include "kube/scheduler/labels.h"
+#include "kube/scheduler/queue_gate.h"
 #include "kube/scheduler/resources.h"
 
 namespace drover::kube::scheduler {
@@ -110,6 +111,7 @@ struct Pod {
   std::optional<std::chrono::seconds> time_limit;  ///< it is ended so long after it has started
   std::vector<std::string> gpus = {};              ///< UUIDs of those that were chosen for it
   std::vector<ClaimReference> claims = {};
+  Release release = {};
   std::shared_ptr<const Labels> labels = {};
   std::shared_ptr<const PodTemplate> made_from = {};
 };

@@ -50,7 +50,7 @@ bool Scheduler::lets_admins(const std::string& name_space) const {
 }
 
 void Scheduler::put_slice(ResourceSlice slice) {
-  changed_ = true;
+  changed_ = taints_changed_ = true;
   const auto node = slice.nodes.node_name;
   claims_.put_slice(std::move(slice));
   if (!node.empty()) put_places(node);
@@ -76,7 +76,7 @@ void Scheduler::remove_device_class(const std::string& name) {
 }
 
 void Scheduler::put_taint_rule(const DeviceTaintRule& rule) {
-  changed_ = true;
+  changed_ = taints_changed_ = true;
   claims_.put_taint_rule(rule);
 }
 
@@ -97,10 +97,14 @@ void Scheduler::put_claim(ResourceClaim claim) {
       decided->second.told = std::move(told);
     }
   }
-  if (claim.for_extended_resources && claim.allocation)
+  if (claim.for_extended_resources && claim.allocation) {
+    const auto* const before = claims_.pools().claim(uid);
     if (const auto made = decided_claims_.find(uid_to_come(claim.owner_uid));
         made != decided_claims_.end() && have_the_same(*made->second.now.allocation, *claim.allocation))
       drop_claim(std::string(made->first));
+    else if (before == nullptr || !before->allocation)
+      taints_changed_ = true;
+  }
   if (const auto* const before = claims_.pools().claim(uid))
     for (const auto& user : before->reserved_for)
       if (!is_reserved_for(claim, user.uid)) note_undone(user.uid);
@@ -173,7 +177,8 @@ void Scheduler::follow_claim(const std::string& uid) {
   auto* const owner = claim == nullptr ? nullptr : owner_of(*claim);
   if (owner != nullptr && !owner->node.empty()) {
     bound_.remove(claim_job(uid));
-    if (gpus_by_limits(*owner) == 0) {
+    const bool expected = owner->queued && owner->decided;
+    if (!expected && gpus_by_limits(*owner) == 0) {
       owner->gpus.clear();
       without_gpus_.erase(claim->owner_uid);
     }

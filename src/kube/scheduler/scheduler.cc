@@ -48,13 +48,15 @@ Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), p
 Scheduler::Known Scheduler::known(PodObject object) {
   Known made;
   auto& pod = object.pod;
+  made.node = pod.node_name;
+  made.queued = pod.made_from->scheduler_name != options_.name && pod.release.queued();
+  if (made.queued) enter_by_gate(made, pod);
   made.demand = demand_of(*pod.made_from, options_.gpu_resource);
   auto rest = without_demand(*pod.made_from, options_.gpu_resource);
   made.rest = templates_.share(std::make_shared<const PodTemplate>(std::move(rest)));
   pod.made_from = templates_.share(std::move(pod.made_from));
   pod.labels = labels_.share(pod.labels ? std::move(pod.labels) : std::make_shared<const Labels>());
-  made.node = pod.node_name;
-  if (!made.node.empty()) made.gpus = pod.gpus;
+  if (!pod.node_name.empty()) made.gpus = pod.gpus;
   made.object = std::move(object);
   return made;
 }
@@ -62,14 +64,15 @@ Scheduler::Known Scheduler::known(PodObject object) {
 /// Whether nothing has changed but what was decided, or nobody looks at.
 bool Scheduler::is_as_known(const Known& next, const Known& now) const {
   const auto &pod = next.object.pod, &before = now.object.pod;
-  const bool same_place = next.node.empty()
-                              ? now.decided || now.node.empty()
-                              : next.node == now.node && (next.gpus.empty() || next.gpus == now.gpus);
+  const bool was_expected = now.queued && now.decided && !next.decided;
+  const bool same_place = next.node.empty() ? now.decided || now.node.empty()
+                                            : !was_expected && next.node == now.node &&
+                                                  (next.gpus.empty() || next.gpus == now.gpus);
   return same_place && pod.made_from == before.made_from && pod.labels == before.labels &&
          pod.terminating == before.terminating && pod.claims == before.claims &&
-         pod.started == before.started && pod.time_limit == before.time_limit &&
-         next.object.gang == now.object.gang && next.object.queues == now.object.queues &&
-         next.object.mistake == now.object.mistake;
+         pod.started == before.started && pod.release == before.release &&
+         pod.time_limit == before.time_limit && next.object.gang == now.object.gang &&
+         next.object.queues == now.object.queues && next.object.mistake == now.object.mistake;
 }
 
 void Scheduler::put_pod(PodObject object) {
@@ -86,9 +89,10 @@ void Scheduler::put_pod(PodObject object) {
     return;
   }
   auto& now = found->second;
+  if (now.lapsed && next.decided) lapse(next);
   if (is_as_known(next, now)) {
     now.object.pod = std::move(next.object.pod);
-    if (!next.node.empty() && std::exchange(now.decided, false)) now.claims.clear();
+    if (!next.node.empty() && !next.decided && std::exchange(now.decided, false)) now.claims.clear();
     return;
   }
   if (next.node.empty() && now.decided) {
@@ -96,7 +100,8 @@ void Scheduler::put_pod(PodObject object) {
     next.gpus = now.gpus;
     next.decided = true;
   }
-  if (next.node == now.node && next.gpus.empty()) next.gpus = now.gpus;
+  const bool was_expected = now.queued && now.decided && !next.decided;
+  if (next.node == now.node && next.gpus.empty() && !was_expected) next.gpus = now.gpus;
   next.evicted = now.evicted;
   next.not_before = now.not_before;
   if (next.decided) next.claims = std::move(now.claims);
@@ -128,6 +133,8 @@ void Scheduler::take(const std::string& uid, Known& known) {
   cluster_.put_pod(std::move(pod));
   eligible_.note_node(known.node);
   bound_.put(uid, bound_pod(known));
+  if (known.queued && known.decided) held_.insert(uid);
+  if (is_ours(known)) budgets_.put_pod(job_id(known.object), known.object.pod);
   if (gpus_by_limits(known) > 0 && known.gpus.empty()) without_gpus_.insert(uid);
   follow_claims(known.object.pod);
 }
@@ -140,16 +147,20 @@ void Scheduler::give_back(const std::string& uid, const Known& known) {
   cluster_.remove_pod(uid);
   eligible_.note_node(known.node);
   bound_.remove(uid);
+  budgets_.remove_pod(uid);
 }
 
 BoundPod Scheduler::bound_pod(const Known& known) const {
   const auto& pod = known.object.pod;
   auto demand = known.demand;
   auto gpus = known.gpus;
-  const auto claimed = claimed_gpus(known);
+  const bool expected = known.queued && known.decided && !gpus.empty();
+  const auto claimed = expected ? std::vector<std::string>() : claimed_gpus(known);
   gpus.insert(gpus.end(), claimed.begin(), claimed.end());
   demand.gpus.clear();
-  if (const int count = gpus_by_limits(known) + static_cast<int>(claimed.size()); count > 0)
+  if (const int count =
+          expected ? static_cast<int>(gpus.size()) : gpus_by_limits(known) + static_cast<int>(claimed.size());
+      count > 0)
     demand.gpus = {{count, {}}};
   return {.job = job_of(known, queue_of(known, "")),
           .demand = demand,
@@ -228,7 +239,8 @@ std::optional<Start> Scheduler::start(const placement::Start& decided, const std
     const auto& known = pods_.at(uid);
     auto& binding =
         start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}, known.claims});
-    if (names_gpus(known.node)) binding.gpus = known.gpus;
+    binding.opens_gate = known.queued;
+    if (!known.queued && names_gpus(known.node)) binding.gpus = known.gpus;
   }
   return start;
 }
@@ -241,7 +253,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
     return false;
   if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
-  if (!take_claims(known, state->second, gpus)) return false;
+  if (!known.queued && !take_claims(known, state->second, gpus)) return false;
   if (improvised_ && !known.claims.empty()) {
     auto got = decision;
     got.gpus = gpus;
@@ -301,9 +313,11 @@ Round Scheduler::decide(TimePoint now) {
   improvised_ = false;
   prepare();
   Round round;
+  end_holds(now, round);
   const auto waiting = waiting_jobs(now, round);
   bound_.sync(places_);  // without what was left of earlier tries
-  auto plan = placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now);
+  auto plan =
+      placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets_.budgets());
   eligible_.sweep();
   for (const auto& decided : plan.starts) {
     if (auto done = start(decided, waiting.pods.at(decided.job)))
@@ -319,8 +333,9 @@ Round Scheduler::decide(TimePoint now) {
     std::vector<std::string> uids;
     for (const auto& victim : preemption.victims)
       std::ranges::move(bound_.pods_of(victim), std::back_inserter(uids));
-    evict(uids, preemption.job, false, now, round);
+    evict(uids, {.job = preemption.job}, now, round);
   }
+  evict_tainted(now, round);
   for (const auto& job : plan.order)
     if (const auto reasons = plan.waiting.find(job); reasons != plan.waiting.end())
       for (const auto& uid : waiting.pods.at(job)) {
@@ -329,6 +344,7 @@ Round Scheduler::decide(TimePoint now) {
       }
   for (const auto& uid : round.order) give_up_claims(uid, now, round);
   end_half_gangs(now, round);
+  for (auto& [uid, reasons] : round.waiting) tell_of_the_other_door(reasons);
   return round;
 }
 
@@ -346,7 +362,8 @@ std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) const {
                         .nodes = nodes,
                         .place = ++places[queue],
                         .of = 0,
-                        .queue = queue == placement::kDefaultQueue ? "" : queue_name(queue)}});
+                        .queue = queue == placement::kDefaultQueue ? "" : queue_name(queue)},
+                       found->second.queued});
   }
   for (auto& waiter : waiters)
     waiter.why.of = places.at(waiter.why.queue.empty() ? std::string(placement::kDefaultQueue)
@@ -360,9 +377,13 @@ void Scheduler::failed(const std::string& uid, TimePoint until, bool claims_stan
   auto& known = found->second;
   known.not_before = until;
   changed_ = true;
-  if (std::exchange(known.evicted, false))
+  if (std::exchange(known.evicted, false)) {
     bound_.put(uid, bound_pod(known));
-  else if (known.decided)
+    budgets_.set_ending(uid, false);
+    taints_changed_ = true;
+    return;
+  }
+  if (known.decided)
     take_back(uid, claims_stand);
   else if (!claims_stand && drop_claim_to_come(uid) && !known.node.empty())
     bound_.put(uid, bound_pod(known));  // another has bound it

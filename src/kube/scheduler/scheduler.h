@@ -25,6 +25,7 @@
 #include "kube/scheduler/claims/claim_book.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/demand.h"
+#include "kube/scheduler/disruption_budgets.h"
 #include "kube/scheduler/eligible_nodes.h"
 #include "kube/scheduler/gangs/book.h"
 #include "kube/scheduler/sharing/pod_queue.h"
@@ -42,6 +43,7 @@ struct SchedulerOptions {
   ServerVersion version = kNewestKnown;
   /// So long after a part of a gang was bound, and the rest has no place, the part is ended.
   std::chrono::milliseconds half_gang_grace{20'000};
+  std::chrono::seconds release_grace = kReleaseGrace;
 };
 
 /// All that is to be known of a pod.
@@ -71,6 +73,8 @@ struct Binding {
   std::string node;
   std::vector<std::string> gpus;      ///< UUIDs, by limits; none where the node does not say which it has
   std::vector<ClaimDecision> claims;  ///< to be written before
+  /// Another scheduler binds it: its gate is to be opened, and until it is bound it has room on `node`.
+  bool opens_gate = false;
 };
 
 struct Start {
@@ -79,9 +83,16 @@ struct Start {
 };
 
 struct Eviction {
+  PodName pod = {};
+  std::string job = {};           ///< for which; "": for none
+  bool half_gang = false;         ///< its own has no place for the rest of it
+  std::string device_taint = {};  ///< the key of one that ends who has the device
+};
+
+/// Room that is no longer kept for a pod whose gate was opened: nobody has bound it in time.
+struct Lapse {
   PodName pod;
-  std::string job;         ///< for which
-  bool half_gang = false;  ///< for none: its own has no place for the rest of it
+  std::string node;
 };
 
 /// What an earlier try, perhaps another scheduler's, has left in a claim of a pod that waits. It is not
@@ -98,7 +109,8 @@ struct Round {
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
   std::vector<std::string> order;                     ///< their uids, as they stand in the queue
-  std::vector<LeftClaim> left_claims;                 ///< to be undone, unless their pods are bound by now
+  std::vector<Lapse> lapses;
+  std::vector<LeftClaim> left_claims;  ///< to be undone, unless their pods are bound by now
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
   std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
@@ -132,6 +144,10 @@ class Scheduler {
     changed_ = true;
     return gangs_;
   }
+  BudgetBook& budgets() {
+    changed_ = true;
+    return budgets_;
+  }
   std::vector<ObjectPath> absent_groups() const { return gangs_.absent(); }
   /// For what else stands in the cluster: volumes and their claims, classes of devices. What `change` does
   /// may matter to every pod.
@@ -154,6 +170,7 @@ class Scheduler {
   struct Waiter {
     PodName pod;
     Waits why;
+    bool gated = false;  ///< it waits for its turn before another scheduler may bind it
   };
   std::vector<Waiter> waiters(const Round& round) const;
   /// Whether there are queues or quotas.
@@ -177,6 +194,8 @@ class Scheduler {
     std::vector<std::string> gpus;      ///< that are taken for it there
     bool decided = false;               ///< the cluster does not say so yet
     bool evicted = false;               ///< nor that it is to end
+    bool queued = false;                ///< another scheduler binds it, when its turn has come
+    bool lapsed = false;                ///< and has not bound it in time
     TimePoint not_before{};             ///< it was tried in vain
     int undoing = 0;                    ///< so much of earlier tries is being undone
     bool until_undone = false;          ///< then it need not wait any longer
@@ -193,7 +212,7 @@ class Scheduler {
   };
 
   bool is_ours(const Known& known) const {
-    return known.object.pod.made_from->scheduler_name == options_.name;
+    return known.queued || known.object.pod.made_from->scheduler_name == options_.name;
   }
   Known known(PodObject object);
   bool is_as_known(const Known& next, const Known& now) const;
@@ -202,18 +221,22 @@ class Scheduler {
   BoundPod bound_pod(const Known& known) const;
   void assume(const std::string& uid, const std::string& node, const std::vector<placement::Grant>& gpus);
   void take_back(const std::string& uid, bool claims_stand = false);
+  void enter_by_gate(Known& known, Pod& pod);
+  void lapse(Known& known);
+  void end_holds(TimePoint now, Round& round);
+  static void tell_of_the_other_door(placement::Reasons& reasons);
   void prepare();
   void guess_gpus();
   bool names_gpus(const std::string& node) const;
   placement::Node placement_node(const Node& node) const;
   void put_places(const std::string& name);
   int gpus_by_limits(const Known& known) const;
+  void evict_tainted(TimePoint now, Round& round);
   bool has_left_claims(const std::string& uid, TimePoint now, Round& round);
   void give_up_claims(const std::string& uid, TimePoint now, Round& round);
   void undo(LeftClaim left, TimePoint now, Round& round);
   void note_undone(const std::string& pod_uid);
-  void evict(const std::vector<std::string>& uids, const std::string& job, bool half_gang, TimePoint now,
-             Round& round);
+  void evict(const std::vector<std::string>& uids, Eviction why, TimePoint now, Round& round);
   void end_half_gangs(TimePoint now, Round& round);
   bool lets_admins(const std::string& name_space) const;
   std::vector<std::string> claimed_gpus(const Known& known) const;
@@ -254,16 +277,19 @@ class Scheduler {
   std::map<std::string, QueueNames, std::less<>> namespace_queues_;
   placement::Cluster places_;
   BoundJobs bound_;
+  BudgetBook budgets_;
   Pool<PodTemplate> templates_;
   Pool<Labels> labels_;
   std::unordered_map<std::string, Known> pods_;  ///< by uid; those that have not ended
   std::set<std::string> waiting_;                ///< uids of ours
+  std::set<std::string> held_;                   ///< uids: their gates are, or will be, open
   std::set<std::string> without_gpus_;           ///< uids of those for which some have to be found
   std::set<std::string> gone_nodes_;             ///< on which there are still pods
   std::string last_node_;                        ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
   bool changed_ = true;
-  bool improvised_ = false;  ///< in this round something was put elsewhere than planned
+  bool taints_changed_ = true;  ///< of devices, or who has them
+  bool improvised_ = false;     ///< in this round something was put elsewhere than planned
 };
 
 }  // namespace drover::kube::scheduler

@@ -227,6 +227,41 @@ TEST_F(SchedulerLimitsByClaim, AreFreeAgainWhenTheirPodCouldNotBeBound) {
   decided();
 }
 
+TEST_F(SchedulerLimitsByClaim, EndWithTheirDevicesTaints) {
+  const auto taint = [&](const char* effect) {
+    DeviceTaintRule rule{.name = "rule", .selects = true, .driver = {}, .pool = "a", .device = "gpu-1"};
+    rule.taint = {"sick", "", effect};
+    scheduler.put_taint_rule(rule);
+    return scheduler.decide(kMoment).evictions;
+  };
+  std::vector<Binding> bindings;
+  for (const auto* name : {"one", "two"}) {
+    scheduler.put_pod(asking(name, 2));
+    bindings.push_back(decided());
+  }
+  EXPECT_THAT(taint("NoExecute"), IsEmpty());  // nobody has them yet
+  for (const auto& binding : bindings) {
+    scheduler.put_claim(allocated_of(binding));
+    auto bound = asking(binding.pod.name, 2);
+    bound.pod.node_name = "a";
+    scheduler.put_pod(bound);
+  }
+  auto theirs = asking("theirs", 2);
+  theirs.pod = changed(theirs.pod, [](auto& made) { made.scheduler_name = "default-scheduler"; });
+  theirs.pod.node_name = "a";
+  scheduler.put_pod(theirs);
+  const auto round = scheduler.decide(kMoment);
+  ASSERT_THAT(round.evictions, SizeIs(1));
+  EXPECT_EQ(round.evictions[0].pod.name, "one");
+  EXPECT_EQ(round.evictions[0].device_taint, "sick");
+  EXPECT_THAT(taint("NoExecute"), IsEmpty());  // once
+  scheduler.failed("uid-one", kMoment + std::chrono::minutes(1));
+  EXPECT_THAT(scheduler.decide(kMoment).evictions, IsEmpty());
+  EXPECT_THAT(scheduler.decide(kMoment + std::chrono::minutes(2)).evictions, SizeIs(1));
+  scheduler.failed("uid-one");
+  EXPECT_THAT(taint("NoSchedule"), IsEmpty());
+}
+
 TEST_F(SchedulerLimitsByClaim, WhatIsLeftOfAnEarlierTryGoesFirst) {
   scheduler.put_pod(asking("one", 4));
   const auto binding = decided();

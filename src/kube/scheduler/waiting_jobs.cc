@@ -16,6 +16,10 @@ using placement::Job;
 
 constexpr const char* kOtherDomain = "node(s) were in other topology domains than the rest of the gang";
 
+constexpr const char* kOwnGate =
+    "has the scheduling gate 'drover.dev/queue', which is for pods that another scheduler binds: leave it "
+    "out";
+
 /// The order of arrival, as far as the API server tells: to the second, and then any order that stays.
 std::uint64_t sequence_of(const Pod& pod) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(pod.created).time_since_epoch().count();
@@ -75,11 +79,13 @@ Result<placement::Request> Scheduler::demand_now(const Known& known) {
   const bool may_need_claim = claims_.may_need_claim(*pod.made_from);
   if (pod.claims.empty() && !may_need_claim) return demand;
   DROVER_TRY(const auto claims, claims_.claims_of(pod));
-  DROVER_TRY(auto needs, claims_.narrow(demand.eligibility, cluster_,
-                                        {.claims = claims,
-                                         .by_limits = may_need_claim ? pod.made_from : nullptr,
-                                         .gpu_resource = options_.gpu_resource,
-                                         .admin_access = lets_admins(pod.name_space)}));
+  auto found = claims_.narrow(demand.eligibility, cluster_,
+                              {.claims = claims,
+                               .by_limits = may_need_claim ? pod.made_from : nullptr,
+                               .gpu_resource = options_.gpu_resource,
+                               .admin_access = lets_admins(pod.name_space)});
+  if (!found && known.queued) return demand;  // whoever binds it may know better
+  DROVER_TRY(auto needs, std::move(found));
   demand.eligibility = std::move(needs.nodes);
   if (needs.gpus > 0) demand.gpus = {{demand.gpu_count() + needs.gpus, {}}};
   return demand;
@@ -110,7 +116,11 @@ Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
   std::set<GangIdentity> gangs;
   for (const auto& uid : waiting_) {
     const auto& known = pods_.at(uid);
-    if (!known.object.pod.made_from->scheduling_gates.empty()) continue;
+    if (const auto& gates = known.object.pod.made_from->scheduling_gates; !gates.empty()) {
+      if (!known.queued && gates == std::vector<std::string>{kQueueGate})
+        hold({uid}, Dimension::kHeld, kOwnGate, round);
+      continue;
+    }
     if (known.object.gang) {
       gangs.insert(known.object.gang->gang);
       continue;

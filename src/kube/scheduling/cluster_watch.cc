@@ -27,6 +27,7 @@ const Resource kNamespaces{"", "v1", "namespaces"};
 const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims"};
 const Resource kVolumes{"", "v1", "persistentvolumes"};
 const Resource kCsiNodes{"storage.k8s.io", "v1", "csinodes"};
+const Resource kBudgets{"policy", "v1", "poddisruptionbudgets"};
 const Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
 const Resource kResourceSlices{"resource.k8s.io", "v1", "resourceslices"};
 const Resource kTaintRules{"resource.k8s.io", "v1", "devicetaintrules"};
@@ -85,6 +86,7 @@ ClusterWatch::ClusterWatch(Api& api, SchedulingLoop& loop, const ServerVersion& 
     : api_(api), loop_(loop), version_(version), warn_(std::move(warn)) {
   follow_nodes_and_pods();
   follow_volumes();
+  follow_budgets();
   not_served_.assign(kPodGroups.begin(), kPodGroups.end());
   for (const auto& resource : {kDeviceClasses, kResourceSlices, kTaintRules, kResourceClaims,
                                scheduler::kQueues, scheduler::kQuotas})
@@ -162,6 +164,16 @@ void ClusterWatch::follow_volumes() {
                 in_cluster([name = name_of(object)](Cluster& to) {
                   to.put_csi_drivers({.node_name = name, .limited = {}});
                 })};
+  });
+}
+
+void ClusterWatch::follow_budgets() {
+  follow(kBudgets, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto budget, scheduler::read_pod_budget(object));
+    return Told{[budget = std::move(budget)](Scheduler& to) { to.budgets().put_budget(budget); },
+                [space = namespace_of(object), name = name_of(object)](Scheduler& to) {
+                  to.budgets().remove_budget(space, name);
+                }};
   });
 }
 

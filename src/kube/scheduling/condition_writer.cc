@@ -31,6 +31,7 @@ void ConditionWriter::update(std::vector<Told> all) {
     there.insert(told.pod.uid);
     auto& entry = entries_[told.pod.uid];
     entry.pod = std::move(told.pod);
+    entry.reason = std::move(told.reason);
     entry.wanted = std::move(told.message);
   }
   std::erase_if(entries_, [&](const auto& entry) { return !there.contains(entry.first); });
@@ -78,7 +79,7 @@ void ConditionWriter::run(const std::stop_token& stop) {
     entry->at = Clock::now();
     entry->pause = std::min(limits_.at_most, std::max(limits_.again, 2 * entry->pause));
     const auto pod = entry->pod;
-    const auto patch = condition_patch({"PodScheduled", "False", "Unschedulable", entry->wanted, since});
+    const auto patch = condition_patch({"PodScheduled", "False", entry->reason, entry->wanted, since});
     lock.unlock();
     // When it fails it is written with the next change: the Event says the same meanwhile.
     (void)api_.patch({kPods, pod.name_space, pod.name, "status"}, PatchType::kStrategic, patch);

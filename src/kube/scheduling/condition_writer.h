@@ -41,6 +41,7 @@ class ConditionWriter {
   struct Told {
     scheduler::PodName pod;
     std::string message;
+    std::string reason = "Unschedulable";
   };
 
   explicit ConditionWriter(Api& api, ConditionLimits limits = {});
@@ -58,6 +59,7 @@ class ConditionWriter {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     scheduler::PodName pod;
+    std::string reason;
     std::string wanted;
     std::string written;
     Clock::time_point at{};

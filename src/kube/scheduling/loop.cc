@@ -11,6 +11,7 @@
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/unschedulable.h"
 #include "kube/scheduling/claim_writer.h"
+#include "kube/scheduling/queue_gate.h"
 
 namespace drover::kube {
 namespace {
@@ -37,6 +38,24 @@ bool may_pass(const Error& error) {
 
 std::string shown(const PodName& pod) {
   return fmt::format("{}/{}", pod.name_space, pod.name);
+}
+
+/// The reason of the condition of a pod that is ended, why in words, and the reason of its Event.
+struct EvictionWords {
+  std::string reason, message, event;
+};
+
+EvictionWords words_of(const scheduler::Eviction& eviction) {
+  if (!eviction.device_taint.empty())
+    return {"DeletionByDeviceTaintManager",
+            fmt::format("ended by the scheduler: one of its devices has the taint '{}', which ends who has it",
+                        eviction.device_taint),
+            "Evicted"};
+  if (eviction.half_gang)
+    return {"IncompleteGang", "ended by the scheduler: there is no place for the rest of its gang",
+            "IncompleteGang"};
+  return {"PreemptionByScheduler", "ended by the scheduler to make room for a pod with a higher claim",
+          "Preempted"};
 }
 
 }  // namespace
@@ -103,6 +122,13 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   ++counts_.rounds;
   counts_.waiting = round.waiting.size();
   for (const auto& start : round.starts) write(start);
+  for (const auto& lapse : round.lapses)
+    events_.record(
+        target_of(lapse.pod),
+        {true, "RoomGivenBack",
+         fmt::format("Nobody has bound the pod within {} since its gate was opened: the room that was "
+                     "kept for it on {} is for others now",
+                     format_duration(options_.scheduler.release_grace), lapse.node)});
   for (const auto& left : round.left_claims)
     if (!writers_.post(kEverybody, [this, left] { undo(left); })) scheduler_.undone(left);
   for (const auto& eviction : round.evictions)
@@ -167,19 +193,39 @@ void SchedulingLoop::bind_all(Batch& batch) {
 
 void SchedulingLoop::bind(const scheduler::Binding& binding) {
   if (!may_write()) return;
+  if (binding.opens_gate) return release(binding);
   const auto& pod = binding.pod;
   Binding wanted{.name_space = pod.name_space, .pod = pod.name, .uid = pod.uid, .node = binding.node};
   if (!binding.gpus.empty())
     wanted.annotations.emplace(kChosenGpusAnnotation, fmt::format("{}", fmt::join(binding.gpus, ",")));
   if (const auto done = kube::bind(api_, wanted); !done) return put_back(binding, done.error());
   ++counts_.bound;
+  note_done(pod);
+  events_.record(target_of(pod), {false, "Scheduled",
+                                  fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
+}
+
+/// Another scheduler binds it.
+void SchedulingLoop::release(const scheduler::Binding& binding) {
+  const auto& pod = binding.pod;
+  const auto done = open_queue_gate(
+      api_, pod, binding.node, wall_clock(), [this] { return may_write(); }, ending_.get_token());
+  if (!done) return fail(pod, done.error(), "waits on: its scheduling gate is not opened");
+  note_done(pod);
+  events_.record(
+      target_of(pod),
+      {false, "Released",
+       fmt::format("Its turn has come: the scheduling gate {} is open, and until the pod is bound room "
+                   "for it is kept on {}, for {} at most",
+                   scheduler::kQueueGate, binding.node, format_duration(options_.scheduler.release_grace))});
+}
+
+void SchedulingLoop::note_done(const PodName& pod) {
   {
     const std::lock_guard lock(mutex_);
     failures_.erase(pod.uid);
   }
   conditions_.forget(pod.uid);
-  events_.record(target_of(pod), {false, "Scheduled",
-                                  fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
 }
 
 /// Nobody gets the GPUs of a binding that may have been done: it is looked up until it is known, or until the
@@ -222,10 +268,7 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   if (!may_write()) return;
   const auto& pod = eviction.pod;
   const ObjectPath path{kPods, pod.name_space, pod.name};
-  const std::string message = eviction.half_gang
-                                  ? "ended by the scheduler: there is no place for the rest of its gang"
-                                  : "ended by the scheduler to make room for a pod with a higher claim";
-  const auto* const reason = eviction.half_gang ? "IncompleteGang" : "PreemptionByScheduler";
+  const auto [reason, message, event] = words_of(eviction);
   const nlohmann::json condition =
       condition_patch({"DisruptionTarget", "True", reason, message, wall_clock()});
   auto status = path;
@@ -233,9 +276,9 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
   if (done || done.error().kind == ErrorKind::kNotFound) done = api_.remove(path, pod.uid);
   if (!done && done.error().kind != ErrorKind::kNotFound)
-    return fail(pod, done.error(), "is not ended for others");
+    return fail(pod, done.error(), "is not ended");
   ++counts_.evicted;
-  events_.record(target_of(pod), {false, eviction.half_gang ? reason : "Preempted", "The pod is " + message});
+  events_.record(target_of(pod), {false, event, "The pod is " + message});
 }
 
 void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what,
@@ -260,8 +303,8 @@ void SchedulingLoop::tell(const scheduler::Round& round) {
   std::vector<ConditionWriter::Told> all;
   all.reserve(round.order.size());
   for (const auto& waiter : scheduler_.waiters(round))
-    all.push_back(
-        {waiter.pod, scheduler::unschedulable_message(waiter.why, options_.scheduler.gpu_resource)});
+    all.push_back({waiter.pod, scheduler::unschedulable_message(waiter.why, options_.scheduler.gpu_resource),
+                   waiter.gated ? "SchedulingGated" : "Unschedulable"});
   for (const auto& told : all)
     if (conditions_.is_news(told))
       events_.record(target_of(told.pod), {true, "FailedScheduling", told.message});

@@ -74,6 +74,8 @@ class SchedulingLoop {
   void prepare_failed(Batch& batch, const scheduler::Binding& binding, const Error& error);
   void bind_all(Batch& batch);
   void bind(const scheduler::Binding& binding);
+  void release(const scheduler::Binding& binding);
+  void note_done(const scheduler::PodName& pod);
   void put_back(const scheduler::Binding& binding, const Error& error);
   std::optional<bool> is_bound(const scheduler::PodName& pod);
   bool may_write() const { return !options_.may_write || options_.may_write(); }

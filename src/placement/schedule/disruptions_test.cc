@@ -113,8 +113,7 @@ Best best_of(const Workplace& work, const Gang& gang) {
           without.release(allocation_id(gone.job, rank));
       }
     const Best now{beyond(work.budgets, victims), victims.size()};
-    if (std::pair(now.beyond, now.victims) < std::pair(best.beyond, best.victims) &&
-        try_place(without, gang))
+    if (std::pair(now.beyond, now.victims) < std::pair(best.beyond, best.victims) && try_place(without, gang))
       best = now;
   }
   return best;

@@ -156,16 +156,15 @@ std::optional<Eviction> Planner::find_victims(const Waiter& waiter, bool within_
   const auto beyond = [&](const std::vector<Runner*>& victims) { return disruptions_.beyond(victims); };
   const auto search = [&](int most_beyond) {
     ++searches_;
-    return fewest_evictions(room_.soon(), {waiter.job->gang, running,
-                                           [&](const Subset& subset) {
-                                             const auto victims = chosen(candidates, subset);
-                                             return beyond(victims) <= most_beyond &&
-                                                    victims_.allowed(waiter, victims);
-                                           },
-                                           [&](const Subset& subset) {
-                                             return within_limits ||
-                                                    victims_.enough(waiter, chosen(candidates, subset));
-                                           }});
+    return fewest_evictions(room_.soon(),
+                            {waiter.job->gang, running,
+                             [&](const Subset& subset) {
+                               const auto victims = chosen(candidates, subset);
+                               return beyond(victims) <= most_beyond && victims_.allowed(waiter, victims);
+                             },
+                             [&](const Subset& subset) {
+                               return within_limits || victims_.enough(waiter, chosen(candidates, subset));
+                             }});
   };
   auto found = search(0);
   const int all = beyond(candidates);

@@ -89,6 +89,26 @@ ClaimBook::Claims ClaimBook::made_for(const Pod& pod) const {
   return claims;
 }
 
+std::vector<std::pair<std::string, Taint>> ClaimBook::ended_by_taints() const {
+  std::vector<std::pair<std::string, Taint>> pods;
+  const auto ends = [](const Taint& taint) { return taint.effect == "NoExecute"; };
+  const auto look_at = [&](const std::string& pod, const ResourceClaim& claim) {
+    for (const auto& device : claim.allocation->devices) {
+      const auto taints = pools_.taints_of(device.id);
+      const auto found = std::ranges::find_if(taints, ends);
+      if (found == taints.end()) continue;
+      pods.emplace_back(pod, *found);
+      return true;
+    }
+    return false;
+  };
+  for (const auto& [pod, uids] : made_)
+    for (const auto& uid : uids)
+      if (const auto* const claim = pools_.claim(uid))
+        if (claim->allocation && look_at(pod, *claim)) break;
+  return pods;
+}
+
 bool ClaimBook::may_need_claim(const PodTemplate& pod) const {
   return std::ranges::any_of(pod.requests.others, [&](const auto& resource) {
     return resource.second != 0 && pools_.class_for_resource(resource.first) != nullptr;

@@ -220,6 +220,21 @@ Taints DevicePools::taints_of(const ResourceSlice& slice, const Device& device) 
   return taints;
 }
 
+Taints DevicePools::taints_of(const DeviceId& id) const {
+  const auto pool = pools_.find({id.driver, id.pool});
+  if (pool == pools_.end()) return {};
+  const ResourceSlice* newest = nullptr;
+  const Device* found = nullptr;
+  for (const auto& [name, slice] : pool->second.slices) {
+    if (newest != nullptr && slice->generation <= newest->generation) continue;
+    const auto device = std::ranges::find(slice->devices, id.device, &Device::name);
+    if (device == slice->devices.end()) continue;
+    newest = slice.get();
+    found = &*device;
+  }
+  return found == nullptr ? Taints() : taints_of(*newest, *found);
+}
+
 std::vector<NodePool> DevicePools::pools_of(const Node& node) const {
   std::set<PoolKey> keys;
   if (const auto* const own = found_in(pools_by_node_, node.name)) keys = *own;
