@@ -264,10 +264,61 @@ class Maker:
             metadata["annotations"]["pv.kubernetes.io/bind-completed"] = "yes" if state < 0.8 else ""
         if state > 0.82:
             metadata["annotations"].pop("pv.kubernetes.io/bind-completed", None)
-            spec["storageClassName"] = self.one(("wait", "now"))
+            spec["storageClassName"] = self.one(("wait", "wait", "static", "now"))
+        if state > 0.5:
+            self.unbound_claim(index, spec, metadata)
         if self.maybe(0.04):
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Lost" if self.maybe(0.03) else "Bound"}}
+
+    def unbound_claim(self, index, spec, metadata):
+        """One that waits for its first pod, mostly."""
+        spec.pop("volumeName", None)
+        metadata["annotations"] = {}
+        metadata["uid"] = f"{metadata['namespace']}-claim{index}"
+        spec["storageClassName"] = self.one(("wait", "wait", "static", "static", "now", "none"))
+        if self.maybe(0.9):
+            spec["resources"] = {"requests": {"storage": self.one(("512Mi", "1Gi", "2Gi", "1500M"))}}
+        if self.maybe(0.15):
+            metadata["annotations"]["volume.kubernetes.io/selected-node"] = self.one(("n0", "n1", "n2"))
+        if self.maybe(0.2):
+            spec["selector"] = {"matchLabels": {"disk": self.one(("fast", "slow"))}}
+        if self.maybe(0.1):
+            spec["volumeMode"] = self.one(("Block", "Filesystem"))
+
+    def free_volume(self, index):
+        """One that a claim may get: of a kind that needs no driver on its node."""
+        name = f"free{index}"
+        spec = {"capacity": {"storage": self.one(("500Mi", "1Gi", "1Gi", "2Gi", "4Gi"))}, "storageClassName": self.one(("static", "static", "wait")),
+                "accessModes": self.some(("ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"), 3) or ["ReadWriteOnce"]}
+        spec |= self.one(({"local": {"path": "/x"}}, {"nfs": {"server": "s", "path": "/"}}))
+        if self.maybe(0.6):
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": self.node_terms(fields=False)}}
+        if self.maybe(0.2):
+            namespace, claim = self.one(NAMESPACES), f"claim{self.random.randint(0, 2)}"
+            spec["claimRef"] = {"namespace": namespace, "name": claim} | ({"uid": self.one((f"{namespace}-{claim}", "other"))} if self.maybe(0.6) else {})
+        if self.maybe(0.1):
+            spec["volumeMode"] = "Block"
+        metadata = {"name": name, "labels": {"disk": self.one(("fast", "slow"))} if self.maybe(0.7) else {}}
+        if self.maybe(0.05):
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return {"metadata": metadata, "spec": spec, "status": {"phase": self.one(("Available",) * 6 + ("Released", "Pending"))}}
+
+    def storage_class(self, name, mode, provisioner):
+        made = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode}
+        if self.maybe(0.3):
+            made["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": self.some(("z1", "z2"), 2) or ["z1"]}]}
+                                         for _ in range(self.one((1, 1, 2)))]
+        return made
+
+    def capacity(self, index):
+        made = {"metadata": {"name": f"capacity{index}", "namespace": "kube-system"}, "storageClassName": self.one(("wait", "wait", "static"))}
+        if self.maybe(0.9):
+            made["nodeTopology"] = {"matchLabels": {ZONE: self.one(("z1", "z2"))}} if self.maybe(0.7) else {}
+        for field in ("capacity", "maximumVolumeSize"):
+            if self.maybe(0.6):
+                made[field] = self.one(("600Mi", "1Gi", "1500M", "10Gi"))
+        return made
 
     def persistent_volume(self, index):
         name = f"volume{index}"
@@ -282,7 +333,7 @@ class Maker:
 
     def csi_node(self, name):
         drivers = [{"name": driver, "nodeID": name} | ({"allocatable": {"count": self.one((1, 2, 20))}} if self.maybe(0.15) else {})
-                   for driver in DRIVERS if self.maybe(0.7)]
+                   for driver in (*DRIVERS, "x") if self.maybe(0.7)]
         return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
 
 
@@ -297,10 +348,13 @@ def cluster(seed, pods, minor):
             "namespaces": [{"metadata": {"name": name, "labels": maker.labels(NAMESPACE_LABELS, 0.6)}}
                            for name in NAMESPACES if maker.maybe(0.9)],
             "claims": [maker.claim(namespace, index) for namespace in NAMESPACES for index in range(3) if maker.maybe(0.9)],
-            "volumes": [maker.persistent_volume(index) for index in range(5) if maker.maybe(0.93)],
-            "storageClasses": [{"metadata": {"name": name}, "provisioner": "x", "volumeBindingMode": mode}
-                               for name, mode in (("wait", "WaitForFirstConsumer"), ("now", "Immediate"))],
+            "volumes": [maker.persistent_volume(index) for index in range(5) if maker.maybe(0.93)] +
+                       [maker.free_volume(index) for index in range(maker.random.randint(0, 4))],
+            "storageClasses": [maker.storage_class(*names) for names in (("wait", "WaitForFirstConsumer", "x"), ("now", "Immediate", "x"), (
+                "static", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"))],
+            "capacities": [maker.capacity(index) for index in range(maker.random.randint(0, 3))],
             "csiNodes": [maker.csi_node(name) for name in names if maker.maybe(0.8)],
             "csiDrivers": [{"metadata": {"name": driver}, "spec": {"preventPodSchedulingIfMissing": True}} for driver in DRIVERS
-                           if maker.maybe(0.3)]}
+                           if maker.maybe(0.3)] +
+                          ([{"metadata": {"name": "x"}, "spec": {"storageCapacity": True}}] if maker.maybe(0.3) else [])}
     return made | {"incoming": [maker.pod(f"new{index}") for index in range(pods)]}

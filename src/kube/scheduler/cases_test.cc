@@ -34,6 +34,12 @@ Cluster cluster_of(const json& given) {
   for (const auto& node : items(given, "nodes")) cluster.put_node(read_node(node).value());
   for (const auto& claim : items(given, "claims")) cluster.put_volume_claim(read_volume_claim(claim).value());
   for (const auto& volume : items(given, "volumes")) cluster.put_volume(read_volume(volume).value());
+  for (const auto& given_class : items(given, "storageClasses"))
+    cluster.put_storage_class(read_storage_class(given_class).value());
+  for (const auto& driver : items(given, "csiDrivers"))
+    cluster.put_csi_driver(read_csi_driver(driver).value());
+  for (const auto& capacity : items(given, "capacities"))
+    cluster.put_storage_capacity(read_storage_capacity(capacity).value());
   for (const auto& object : items(given, "namespaces"))
     cluster.put_namespace(key_of(object), object["metadata"].value("labels", Labels()));
   return cluster;

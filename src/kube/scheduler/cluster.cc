@@ -126,6 +126,73 @@ void Cluster::remove_volume(std::string_view name) {
   remove(volumes_, name);
 }
 
+void Cluster::put_storage_class(StorageClass storage_class) {
+  auto name = storage_class.name;
+  storage_classes_.insert_or_assign(std::move(name), std::move(storage_class));
+}
+
+void Cluster::remove_storage_class(std::string_view name) {
+  remove(storage_classes_, name);
+}
+
+void Cluster::put_csi_driver(const CsiDriver& driver) {
+  csi_drivers_.insert_or_assign(driver.name, driver.tells_capacity);
+}
+
+void Cluster::remove_csi_driver(std::string_view name) {
+  remove(csi_drivers_, name);
+}
+
+void Cluster::put_storage_capacity(StorageCapacity capacity) {
+  Named name{capacity.name_space, capacity.name};
+  storage_capacities_.insert_or_assign(std::move(name), std::move(capacity));
+}
+
+void Cluster::remove_storage_capacity(std::string_view name_space, std::string_view name) {
+  remove(storage_capacities_, Named{name_space, name});
+}
+
+void Cluster::keep(const VolumeDecision& decision, const std::string& node) {
+  if (decision.volume.empty()) {
+    auto& kept = selected_nodes_[{decision.name_space, decision.claim}];
+    kept = {node, kept.times + 1};
+  } else {
+    auto& kept = owners_[decision.volume];
+    kept = {{decision.name_space, decision.claim, decision.claim_uid}, kept.times + 1};
+  }
+}
+
+void Cluster::drop(const VolumeDecision& decision) {
+  const auto drop_one = [](auto& kept, const auto& key) {
+    if (const auto found = kept.find(key); found != kept.end() && --found->second.times <= 0)
+      kept.erase(found);
+  };
+  if (decision.volume.empty())
+    drop_one(selected_nodes_, Named{decision.name_space, decision.claim});
+  else
+    drop_one(owners_, decision.volume);
+}
+
+std::optional<Volume::Owner> Cluster::owner_of(const Volume& volume) const {
+  if (volume.owner) return volume.owner;
+  const auto* const kept = find(owners_, volume.name);
+  return kept == nullptr ? std::nullopt : std::optional(kept->what);
+}
+
+std::string Cluster::selected_node(const VolumeClaim& claim) const {
+  const auto* const kept = find(selected_nodes_, Named{claim.name_space, claim.name});
+  return kept == nullptr ? claim.selected_node : kept->what;
+}
+
+const StorageClass* Cluster::storage_class(std::string_view name) const {
+  return find(storage_classes_, name);
+}
+
+bool Cluster::tells_capacity(std::string_view driver) const {
+  const auto* const found = find(csi_drivers_, driver);
+  return found != nullptr && *found;
+}
+
 void Cluster::put_csi_drivers(CsiDrivers drivers) {
   nodes_[drivers.node_name].csi_drivers = std::move(drivers.limited);
   drop_if_empty(drivers.node_name);

@@ -46,6 +46,15 @@ class Cluster {
   void remove_volume_claim(std::string_view name_space, std::string_view name);
   void put_volume(Volume volume);
   void remove_volume(std::string_view name);
+  void put_storage_class(StorageClass storage_class);
+  void remove_storage_class(std::string_view name);
+  void put_csi_driver(const CsiDriver& driver);
+  void remove_csi_driver(std::string_view name);
+  void put_storage_capacity(StorageCapacity capacity);
+  void remove_storage_capacity(std::string_view name_space, std::string_view name);
+  /// What was decided for claims counts until it is dropped, whatever is told meanwhile.
+  void keep(const VolumeDecision& decision, const std::string& node);
+  void drop(const VolumeDecision& decision);
   void put_csi_drivers(CsiDrivers drivers);
   /// A class of devices: what asks for `resource` ("" for none), or for the class by its own name for that,
   /// is given a claim where nodes do not offer the resource themselves.
@@ -58,6 +67,17 @@ class Cluster {
   /// nullptr when there is none.
   const VolumeClaim* volume_claim(std::string_view name_space, std::string_view name) const;
   const Volume* volume(std::string_view name) const;
+  const std::map<std::string, Volume, std::less<>>& volumes() const { return volumes_; }
+  const StorageClass* storage_class(std::string_view name) const;
+  const std::map<std::pair<std::string, std::string>, StorageCapacity>& storage_capacities() const {
+    return storage_capacities_;
+  }
+  /// A CSI driver that is told of, and whether it tells where it has room.
+  bool has_csi_driver(std::string_view name) const { return csi_drivers_.contains(name); }
+  bool tells_capacity(std::string_view driver) const;
+  /// As the object says, or as was decided.
+  std::optional<Volume::Owner> owner_of(const Volume& volume) const;
+  std::string selected_node(const VolumeClaim& claim) const;
   /// Whether a pod that is bound to a known node uses that claim.
   bool is_used(std::string_view name_space, std::string_view claim) const;
   /// Whether a class of devices stands for a resource of that name.
@@ -77,6 +97,17 @@ class Cluster {
   std::map<std::string, Labels, std::less<>> namespaces_;
   std::map<Named, VolumeClaim> volume_claims_;
   std::map<std::string, Volume, std::less<>> volumes_;
+  std::map<std::string, StorageClass, std::less<>> storage_classes_;
+  std::map<std::string, bool, std::less<>> csi_drivers_;  ///< CsiDriver::tells_capacity
+  std::map<Named, StorageCapacity> storage_capacities_;
+  /// Decisions that are kept, each as often as it was made.
+  template <typename What>
+  struct Kept {
+    What what;
+    int times = 0;
+  };
+  std::map<std::string, Kept<Volume::Owner>, std::less<>> owners_;  ///< by volume
+  std::map<Named, Kept<std::string>> selected_nodes_;               ///< by claim
   std::map<std::string, std::string, std::less<>>
       device_classes_;  ///< Resources, by the class' own name for them
   std::map<Named, TermHolders> claim_users_;

@@ -81,7 +81,12 @@ bool selects_node(const PodTemplate& pod, const Node& node) {
 }
 
 Predicates::Predicates(const Cluster& cluster, const Pod& pod)
-    : cluster_(cluster), pod_(pod), wants_(*pod.made_from), affinity_(cluster, pod), spread_(cluster, pod) {
+    : cluster_(cluster),
+      pod_(pod),
+      wants_(*pod.made_from),
+      unbound_(cluster),
+      affinity_(cluster, pod),
+      spread_(cluster, pod) {
   everywhere_.at(index(Predicate::kSupported)) = wants_.unsupported;
   look_at_resources();
   look_at_taints();
@@ -120,9 +125,17 @@ void Predicates::look_at_claims() {
     if (claim->bound)
       look_at_volume(*claim);
     else
-      refuse(Predicate::kSupported,
-             fmt::format("uses the PersistentVolumeClaim '{}', which is not bound yet", name));
+      look_at_unbound(*claim);
   }
+}
+
+void Predicates::look_at_unbound(const VolumeClaim& claim) {
+  const auto* const storage_class =
+      claim.volume_name.empty() ? cluster_.storage_class(claim.storage_class) : nullptr;
+  if (storage_class == nullptr || !storage_class->waits)
+    return refuse(Predicate::kVolumeBinding, "pod has unbound immediate PersistentVolumeClaims");
+  unbound_.add(claim, *storage_class);
+  if (cluster_.has_csi_driver(storage_class->provisioner)) look_at_driver(storage_class->provisioner);
 }
 
 void Predicates::look_at_volume(const VolumeClaim& claim) {
@@ -134,14 +147,16 @@ void Predicates::look_at_volume(const VolumeClaim& claim) {
   if (std::ranges::find(kKnownVolumes, volume->kind) == kKnownVolumes.end())
     refuse(Predicate::kSupported, fmt::format("uses the PersistentVolume '{}' of the kind '{}'", volume->name,
                                               shortened(volume->kind)));
-  if (volume->kind == "csi") {
-    const auto driver = shortened(volume->driver);
-    drivers_.emplace(
-        volume->driver,
-        DriverReasons{fmt::format("uses volumes of '{}', of which its node has no driver", driver),
-                      fmt::format("uses volumes of '{}', of which its node can have only so many", driver)});
-  }
+  if (volume->kind == "csi") look_at_driver(volume->driver);
   volumes_.push_back(volume);
+}
+
+void Predicates::look_at_driver(const std::string& name) {
+  const auto driver = shortened(name);
+  drivers_.emplace(
+      name,
+      DriverReasons{fmt::format("uses volumes of '{}', of which its node has no driver", driver),
+                    fmt::format("uses volumes of '{}', of which its node can have only so many", driver)});
 }
 
 void Predicates::refuse(Predicate predicate, std::string reason) {
@@ -190,7 +205,7 @@ std::vector<std::string_view> Predicates::at(Predicate predicate, const NodeStat
           "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
           "in-use by another pod");
     case Predicate::kVolumeBinding:
-      return volumes(node);
+      return volumes(state);
     case Predicate::kVolumeZone:
       return unless(is_in_zones(node), "node(s) had no available volume zone");
     case Predicate::kPodTopologySpread:
@@ -248,14 +263,18 @@ std::vector<std::string_view> Predicates::resources(const NodeState& state) cons
   return reasons;
 }
 
-std::vector<std::string_view> Predicates::volumes(const Node& node) const {
+std::vector<std::string_view> Predicates::volumes(const NodeState& state) const {
+  const auto& node = *state.node;
   // A volume's terms know nothing of names.
   const auto reaches = [&](const Volume* volume) {
     return !volume->node_terms || matches(*volume->node_terms, node.labels, "");
   };
+  auto reasons = unbound_.choose(state).reasons;
   if (!std::ranges::all_of(volumes_, reaches))
-    return {"node(s) didn't match PersistentVolume's node affinity"};
-  return unless(!lacks_volume_, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)");
+    reasons.insert(reasons.begin(), "node(s) didn't match PersistentVolume's node affinity");
+  else if (lacks_volume_)
+    reasons.emplace_back("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)");
+  return reasons;
 }
 
 bool Predicates::is_in_zones(const Node& node) const {

@@ -23,6 +23,7 @@
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/pod_affinity.h"
 #include "kube/scheduler/topology_spread.h"
+#include "kube/scheduler/volume_choice.h"
 
 namespace drover::kube::scheduler {
 
@@ -62,6 +63,10 @@ class Predicates {
   Verdict check(const NodeState& node) const;
   /// What this predicate alone says; empty when the node does.
   std::vector<std::string_view> reasons(Predicate predicate, const NodeState& node) const;
+  /// For its claims that are not bound yet, on a node that fits.
+  std::vector<VolumeDecision> volumes_on(const NodeState& node) const {
+    return unbound_.choose(node).decisions;
+  }
 
  private:
   using Reasons = std::vector<std::string_view>;
@@ -74,12 +79,14 @@ class Predicates {
   void look_at_taints();
   void look_at_claims();
   void look_at_volume(const VolumeClaim& claim);
+  void look_at_unbound(const VolumeClaim& claim);
+  void look_at_driver(const std::string& name);
   void refuse(Predicate predicate, std::string reason);
   Reasons at(Predicate predicate, const NodeState& node) const;
   Reasons resources(const NodeState& node) const;
   Reasons support(const NodeState& node) const;
   bool has_free_ports(const NodeState& node) const;
-  Reasons volumes(const Node& node) const;
+  Reasons volumes(const NodeState& state) const;
   bool is_in_zones(const Node& node) const;
 
   const Cluster& cluster_;
@@ -93,6 +100,7 @@ class Predicates {
       insufficient_;                             ///< "Insufficient …" by the name of the resource
   std::set<std::string, std::less<>> by_claim_;  ///< of its resources: by nodes that offer none
   std::vector<const Volume*> volumes_;
+  UnboundClaims unbound_;
   bool lacks_volume_ = false;
   bool claim_is_taken_ = false;
   std::map<std::string, DriverReasons, std::less<>> drivers_;  ///< of its volumes

@@ -307,7 +307,7 @@ TEST_F(VolumePredicatesTest, AreRefusedInWordsWhenWeCannotDecide) {
   claim({{"volumeName", "v"}}, {{"deletionTimestamp", "2026-01-01T00:00:00Z"}});
   EXPECT_EQ(reason(pod(uses("c")), "n1"), "persistentvolumeclaim \"c\" is being deleted");
   claim(json::object());
-  EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses the PersistentVolumeClaim 'c', which is not bound yet");
+  EXPECT_EQ(reason(pod(uses("c")), "n1"), "pod has unbound immediate PersistentVolumeClaims");
   claim({{"volumeName", "v"}});
   volume({{"rbd", json::object()}});
   EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses the PersistentVolume 'v' of the kind 'rbd'");

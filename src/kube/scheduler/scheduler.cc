@@ -92,7 +92,10 @@ void Scheduler::put_pod(PodObject object) {
   if (now.lapsed && next.decided) lapse(next);
   if (is_as_known(next, now)) {
     now.object.pod = std::move(next.object.pod);
-    if (!next.node.empty() && !next.decided && std::exchange(now.decided, false)) now.claims.clear();
+    if (!next.node.empty() && !next.decided && std::exchange(now.decided, false)) {
+      now.claims.clear();
+      drop_volumes(now);
+    }
     return;
   }
   if (next.node.empty() && now.decided) {
@@ -104,7 +107,12 @@ void Scheduler::put_pod(PodObject object) {
   if (next.node == now.node && next.gpus.empty() && !was_expected) next.gpus = now.gpus;
   next.evicted = now.evicted;
   next.not_before = now.not_before;
-  if (next.decided) next.claims = std::move(now.claims);
+  if (next.decided) {
+    next.claims = std::move(now.claims);
+    next.volumes = std::move(now.volumes);
+    now.volumes.clear();
+  }
+  drop_volumes(now);
   give_back(uid, now);
   now = std::move(next);
   take(uid, now);
@@ -116,6 +124,7 @@ void Scheduler::remove_pod(const std::string& uid) {
   if (found == pods_.end()) return;
   const auto pod = std::move(found->second.object.pod);
   give_back(uid, found->second);
+  drop_volumes(found->second);
   drop_claim_to_come(uid);
   pods_.erase(found);
   follow_claims(pod);
@@ -185,6 +194,7 @@ void Scheduler::take_back(const std::string& uid, bool claims_stand) {
   auto& known = pods_.at(uid);
   give_back(uid, known);
   give_back_claims(known, claims_stand);
+  drop_volumes(known);
   known.node.clear();
   known.gpus.clear();
   known.decided = false;
@@ -249,8 +259,9 @@ std::optional<Start> Scheduler::start(const placement::Start& decided, const std
 bool Scheduler::start_on(const std::string& uid, const placement::Decision& decision) {
   auto& known = pods_.at(uid);
   const auto state = cluster_.nodes().find(decision.node);
-  if (state == cluster_.nodes().end() || !Predicates(cluster_, known.object.pod).check(state->second).fits())
-    return false;
+  if (state == cluster_.nodes().end()) return false;
+  const Predicates predicates(cluster_, known.object.pod);
+  if (!predicates.check(state->second).fits()) return false;
   if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
   if (!known.queued && !take_claims(known, state->second, gpus)) return false;
@@ -265,6 +276,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
       return false;
     }
   }
+  keep_volumes(known, predicates.volumes_on(state->second), decision.node);
   assume(uid, decision.node, gpus);
   return true;
 }
@@ -314,21 +326,26 @@ Round Scheduler::decide(TimePoint now) {
   prepare();
   Round round;
   end_holds(now, round);
+  end_volumes(now, round);
   const auto waiting = waiting_jobs(now, round);
   bound_.sync(places_);  // without what was left of earlier tries
   auto plan =
       placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets_.budgets());
   eligible_.sweep();
+  std::size_t started = 0;
   for (const auto& decided : plan.starts) {
-    if (auto done = start(decided, waiting.pods.at(decided.job)))
-      round.starts.push_back(std::move(*done));
-    else
+    auto done = start(decided, waiting.pods.at(decided.job));
+    if (!done) {
       hold(waiting.pods.at(decided.job), placement::Dimension::kOrder, kPutOff, round);
+      continue;
+    }
+    ++started;
+    if (!begin_volumes(*done, now, round)) round.starts.push_back(std::move(*done));
   }
-  const bool all_started = round.starts.size() == plan.starts.size();
+  const bool all_started = started == plan.starts.size();
   // What could not start together with others is tried again when they have; what could not start alone is
   // told why by then.
-  round.again = !all_started && !round.starts.empty();
+  round.again = !all_started && started > 0;
   for (const auto& preemption : plan.preemptions) {
     std::vector<std::string> uids;
     for (const auto& victim : preemption.victims)

@@ -44,6 +44,7 @@ struct SchedulerOptions {
   /// So long after a part of a gang was bound, and the rest has no place, the part is ended.
   std::chrono::milliseconds half_gang_grace{20'000};
   std::chrono::seconds release_grace = kReleaseGrace;
+  std::chrono::seconds volume_patience{600};  ///< with volumes that are to be made or bound
 };
 
 /// All that is to be known of a pod.
@@ -95,6 +96,18 @@ struct Lapse {
   std::string node;
 };
 
+/// Claims of a pod that are to get their volumes on a node, before it is bound there.
+struct VolumeWrite {
+  PodName pod;
+  std::string node;
+  std::vector<VolumeDecision> volumes;
+};
+/// What came to nothing: as far as it can be taken back, it is to be.
+struct VolumeUndo {
+  VolumeWrite what;
+  std::string why;  ///< for people
+};
+
 /// What an earlier try, perhaps another scheduler's, has left in a claim of a pod that waits. It is not
 /// planned until undone() is called.
 struct LeftClaim {
@@ -109,6 +122,8 @@ struct Round {
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
   std::vector<std::string> order;                     ///< their uids, as they stand in the queue
+  std::vector<VolumeWrite> volumes;                   ///< of pods that are in no start yet
+  std::vector<VolumeUndo> volume_undos;
   std::vector<Lapse> lapses;
   std::vector<LeftClaim> left_claims;  ///< to be undone, unless their pods are bound by now
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
@@ -190,16 +205,21 @@ class Scheduler {
     PodObject object;                         ///< as the cluster has it; template and labels are shared
     std::shared_ptr<const PodTemplate> rest;  ///< without what placement counts
     placement::Request demand;
-    std::string node;                   ///< that it is bound to, or will be; "": it waits
-    std::vector<std::string> gpus;      ///< that are taken for it there
-    bool decided = false;               ///< the cluster does not say so yet
-    bool evicted = false;               ///< nor that it is to end
-    bool queued = false;                ///< another scheduler binds it, when its turn has come
-    bool lapsed = false;                ///< and has not bound it in time
-    TimePoint not_before{};             ///< it was tried in vain
-    int undoing = 0;                    ///< so much of earlier tries is being undone
-    bool until_undone = false;          ///< then it need not wait any longer
-    std::vector<ClaimDecision> claims;  ///< that were decided with it
+    std::string node;                          ///< that it is bound to, or will be; "": it waits
+    std::vector<std::string> gpus;             ///< that are taken for it there
+    bool decided = false;                      ///< the cluster does not say so yet
+    bool evicted = false;                      ///< nor that it is to end
+    bool queued = false;                       ///< another scheduler binds it, when its turn has come
+    bool lapsed = false;                       ///< and has not bound it in time
+    TimePoint not_before{};                    ///< it was tried in vain
+    int undoing = 0;                           ///< so much of earlier tries is being undone
+    bool until_undone = false;                 ///< then it need not wait any longer
+    std::vector<ClaimDecision> claims;         ///< that were decided with it
+    std::vector<VolumeDecision> volumes = {};  ///< likewise, as long as they are not bound
+  };
+  struct VolumeWait {
+    Start start;
+    TimePoint until;
   };
   struct DecidedClaim {
     ResourceClaim now;
@@ -221,6 +241,11 @@ class Scheduler {
   BoundPod bound_pod(const Known& known) const;
   void assume(const std::string& uid, const std::string& node, const std::vector<placement::Grant>& gpus);
   void take_back(const std::string& uid, bool claims_stand = false);
+  void keep_volumes(Known& known, std::vector<VolumeDecision> volumes, const std::string& node);
+  void drop_volumes(Known& known);
+  bool begin_volumes(const Start& start, TimePoint now, Round& round);
+  void end_volumes(TimePoint now, Round& round);
+  void end_wait(const VolumeWait& wait, const std::string& why, TimePoint now, Round& round);
   void enter_by_gate(Known& known, Pod& pod);
   void lapse(Known& known);
   void end_holds(TimePoint now, Round& round);
@@ -282,10 +307,11 @@ class Scheduler {
   Pool<Labels> labels_;
   std::unordered_map<std::string, Known> pods_;  ///< by uid; those that have not ended
   std::set<std::string> waiting_;                ///< uids of ours
-  std::set<std::string> held_;                   ///< uids: their gates are, or will be, open
-  std::set<std::string> without_gpus_;           ///< uids of those for which some have to be found
-  std::set<std::string> gone_nodes_;             ///< on which there are still pods
-  std::string last_node_;                        ///< of placement's, as far as they are in order
+  std::vector<VolumeWait> volume_waits_;
+  std::set<std::string> held_;          ///< uids: their gates are, or will be, open
+  std::set<std::string> without_gpus_;  ///< uids of those for which some have to be found
+  std::set<std::string> gone_nodes_;    ///< on which there are still pods
+  std::string last_node_;               ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
   bool changed_ = true;
   bool taints_changed_ = true;  ///< of devices, or who has them

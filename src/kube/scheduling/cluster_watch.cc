@@ -13,6 +13,7 @@
 #include "kube/scheduler/node.h"
 #include "kube/scheduler/volumes.h"
 #include "kube/scheduling/claim_writer.h"
+#include "kube/scheduling/volume_writer.h"
 
 namespace drover::kube {
 namespace {
@@ -24,8 +25,9 @@ using scheduler::Scheduler;
 using SchedulerChange = SchedulingLoop::Change;
 
 const Resource kNamespaces{"", "v1", "namespaces"};
-const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims"};
-const Resource kVolumes{"", "v1", "persistentvolumes"};
+const Resource kStorageClasses{"storage.k8s.io", "v1", "storageclasses"};
+const Resource kCsiDrivers{"storage.k8s.io", "v1", "csidrivers"};
+const Resource kStorageCapacities{"storage.k8s.io", "v1", "csistoragecapacities"};
 const Resource kCsiNodes{"storage.k8s.io", "v1", "csinodes"};
 const Resource kBudgets{"policy", "v1", "poddisruptionbudgets"};
 const Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
@@ -86,6 +88,7 @@ ClusterWatch::ClusterWatch(Api& api, SchedulingLoop& loop, const ServerVersion& 
     : api_(api), loop_(loop), version_(version), warn_(std::move(warn)) {
   follow_nodes_and_pods();
   follow_volumes();
+  follow_storage();
   follow_budgets();
   not_served_.assign(kPodGroups.begin(), kPodGroups.end());
   for (const auto& resource : {kDeviceClasses, kResourceSlices, kTaintRules, kResourceClaims,
@@ -164,6 +167,27 @@ void ClusterWatch::follow_volumes() {
                 in_cluster([name = name_of(object)](Cluster& to) {
                   to.put_csi_drivers({.node_name = name, .limited = {}});
                 })};
+  });
+}
+
+void ClusterWatch::follow_storage() {
+  follow(kStorageClasses, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto read, scheduler::read_storage_class(object));
+    return Told{in_cluster([read = std::move(read)](Cluster& to) { to.put_storage_class(read); }),
+                in_cluster([name = name_of(object)](Cluster& to) { to.remove_storage_class(name); })};
+  });
+  follow(kCsiDrivers, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto driver, scheduler::read_csi_driver(object));
+    return Told{in_cluster([driver = std::move(driver)](Cluster& to) { to.put_csi_driver(driver); }),
+                in_cluster([name = name_of(object)](Cluster& to) { to.remove_csi_driver(name); })};
+  });
+  follow(kStorageCapacities, [](const json& object) -> Result<Told> {
+    DROVER_TRY(auto capacity, scheduler::read_storage_capacity(object));
+    return Told{
+        in_cluster([capacity = std::move(capacity)](Cluster& to) { to.put_storage_capacity(capacity); }),
+        in_cluster([space = namespace_of(object), name = name_of(object)](Cluster& to) {
+          to.remove_storage_capacity(space, name);
+        })};
   });
 }
 

@@ -42,6 +42,7 @@ class ClusterWatch {
   void follow(const Resource& resource, Read read);
   void follow_nodes_and_pods();
   void follow_volumes();
+  void follow_storage();
   void follow_budgets();
   void follow_devices(const Resource& resource);
   void follow_if_served();

@@ -12,6 +12,7 @@
 #include "kube/scheduler/unschedulable.h"
 #include "kube/scheduling/claim_writer.h"
 #include "kube/scheduling/queue_gate.h"
+#include "kube/scheduling/volume_writer.h"
 
 namespace drover::kube {
 namespace {
@@ -122,6 +123,11 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   ++counts_.rounds;
   counts_.waiting = round.waiting.size();
   for (const auto& start : round.starts) write(start);
+  for (const auto& what : round.volumes)
+    if (!writers_.post(kEverybody, [this, what] { write_volumes(what); }))
+      fail(what.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "gets no volumes");
+  for (const auto& undo : round.volume_undos)
+    static_cast<void>(writers_.post(kEverybody, [this, undo] { undo_volumes(undo); }));
   for (const auto& lapse : round.lapses)
     events_.record(
         target_of(lapse.pod),
@@ -203,6 +209,19 @@ void SchedulingLoop::bind(const scheduler::Binding& binding) {
   note_done(pod);
   events_.record(target_of(pod), {false, "Scheduled",
                                   fmt::format("Successfully assigned {} to {}", shown(pod), binding.node)});
+}
+
+void SchedulingLoop::write_volumes(const scheduler::VolumeWrite& what) {
+  if (!may_write()) return;
+  if (const auto done = give_volumes(api_, what); !done)
+    fail(what.pod, done.error(), fmt::format("gets no volumes on {}", what.node));
+}
+
+void SchedulingLoop::undo_volumes(const scheduler::VolumeUndo& undo) {
+  if (!may_write()) return;
+  take_volumes_back(api_, undo.what);
+  events_.record(target_of(undo.what.pod),
+                 {true, "FailedScheduling", fmt::format("Is not bound to {}: {}", undo.what.node, undo.why)});
 }
 
 /// Another scheduler binds it.

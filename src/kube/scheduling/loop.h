@@ -75,6 +75,8 @@ class SchedulingLoop {
   void bind_all(Batch& batch);
   void bind(const scheduler::Binding& binding);
   void release(const scheduler::Binding& binding);
+  void write_volumes(const scheduler::VolumeWrite& what);
+  void undo_volumes(const scheduler::VolumeUndo& undo);
   void note_done(const scheduler::PodName& pod);
   void put_back(const scheduler::Binding& binding, const Error& error);
   std::optional<bool> is_bound(const scheduler::PodName& pod);

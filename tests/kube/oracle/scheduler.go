@@ -3,7 +3,7 @@
 // Reads lines of JSON, each a cluster with the pods that are to be placed on it:
 //
 //	{"nodes": [], "pods": [], "namespaces": [], "claims": [], "volumes": [], "storageClasses": [], "csiNodes": [], "csiDrivers": [],
-//	 "incoming": []}
+//	 "capacities": [], "incoming": []}
 //
 // and answers each with a line: for every incoming pod, by plugin, what it says against each node that it refuses. What it says before
 // it looks at any node stands under "*".
@@ -51,6 +51,7 @@ type cluster struct {
 	StorageClasses []*storagev1.StorageClass
 	CSINodes       []*storagev1.CSINode
 	CSIDrivers     []*storagev1.CSIDriver
+	Capacities     []*storagev1.CSIStorageCapacity
 	Incoming       []*v1.Pod
 }
 
@@ -103,6 +104,7 @@ func load(ctx context.Context, given *cluster) (map[string]fwk.Plugin, []fwk.Nod
 	add(storage.StorageClasses().Informer().GetIndexer(), given.StorageClasses)
 	add(storage.CSINodes().Informer().GetIndexer(), given.CSINodes)
 	add(storage.CSIDrivers().Informer().GetIndexer(), given.CSIDrivers)
+	add(storage.CSIStorageCapacities().Informer().GetIndexer(), given.Capacities)
 	known := map[string]bool{}
 	for _, node := range given.Nodes {
 		known[node.Name] = true

@@ -40,22 +40,32 @@ bool fits(const json& object, const Selection& selection) {
          fits(object, selection.label_selector, true) && fits(object, selection.field_selector, false);
 }
 
-/// As a strategic merge patch does with lists whose items are known by their type, as conditions are.
+/// By which field the items of a list are told apart; nullptr: they are not.
+const char* key_of_items(const json& list) {
+  if (!list.is_array() || list.empty() || !list[0].is_object()) return nullptr;
+  for (const auto* const key : {"type", "name"})
+    if (list[0].contains(key)) return key;
+  return nullptr;
+}
+
+/// As a strategic merge patch does with lists whose items are known by their type, as conditions are, or by
+/// their name.
 void merge(json& object, const json& patch) {
   for (const auto& [name, value] : patch.items()) {
     auto& field = object[name];
     if (value.is_object() && field.is_object()) {
       merge(field, value);
-    } else if (value.is_array() && field.is_array() && !value.empty() && value[0].contains("type")) {
+    } else if (const auto* const key = key_of_items(value); key != nullptr && field.is_array()) {
       for (const auto& item : value) {
         const auto known =
-            std::ranges::find_if(field, [&](const json& old) { return old["type"] == item["type"]; });
-        if (item.value("$patch", "") == "delete")
-          field.erase(known);
-        else if (known == field.end())
+            std::ranges::find_if(field, [&](const json& old) { return old[key] == item[key]; });
+        if (item.value("$patch", "") == "delete") {
+          if (known != field.end()) field.erase(known);
+        } else if (known == field.end()) {
           field.push_back(item);
-        else
+        } else {
           merge(*known, item);
+        }
       }
     } else if (value.is_null()) {
       object.erase(name);
@@ -181,10 +191,14 @@ Result<json> FakeApi::change(const ApiRequest& request, json& object) {
     if (last.is_object()) remove_vanished(now, last, body);
     merge(now, body);
     last = body;
-  } else if (request.content_type == "application/strategic-merge-patch+json") {
-    merge(now, body);
   } else {
-    now.merge_patch(body);
+    for (const auto* const field : {"/metadata/uid", "/metadata/resourceVersion"})
+      if (const auto seen = text_at(body, field); !seen.empty() && seen != text_at(object, field))
+        return refused(ErrorKind::kConflict, request, fmt::format("Precondition failed: {}", field));
+    if (request.content_type == "application/strategic-merge-patch+json")
+      merge(now, body);
+    else
+      now.merge_patch(body);
   }
   if (const auto& part = request.path.subresource; !part.empty()) {
     auto whole = object;
