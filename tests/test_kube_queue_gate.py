@@ -68,7 +68,7 @@ class QueueGateTest(scheduling.SchedulerTest):
             self.cluster.kubectl("annotate", "pod", name, "drover/gang-size=2")
         own = '--patch={"spec":{"schedulingGates":[{"name":"example.com/own","$patch":"delete"}]}}'
         self.cluster.kubectl("patch", "pod", "train-0", "--type=strategic", own)
-        self.refusal("train-0", "waits for 1 of 2 pods of the gang")
+        self.refusal("train-0", "Waits for 1 of 2 pods of the gang")
         self.assertTrue(self.cluster.get("pod", "train-0")["spec"].get("schedulingGates"))
         self.cluster.kubectl("patch", "pod", "train-1", "--type=strategic", own)
         for name in ("train-0", "train-1"):

@@ -63,7 +63,7 @@ class VolumesTest(scheduling.SchedulerTest):
         self.make_pod_with("train", "data", 4)
         node, claim = self.selected("data")
         self.assertEqual(node, "one")
-        self.refusal("train", "has room on 'one', and waits until its volumes are bound there")
+        self.refusal("train", "Has room on 'one', and waits until its volumes are bound there")
         self.make_gpu_pod("other", 2)
         self.assertEqual(self.bound("other")[0], "two")
         self.assertNotIn("nodeName", self.cluster.get("pod", "train")["spec"])

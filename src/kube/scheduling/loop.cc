@@ -48,10 +48,11 @@ struct EvictionWords {
 
 EvictionWords words_of(const scheduler::Eviction& eviction) {
   if (!eviction.device_taint.empty())
-    return {"DeletionByDeviceTaintManager",
-            fmt::format("ended by the scheduler: one of its devices has the taint '{}', which ends who has it",
-                        eviction.device_taint),
-            "Evicted"};
+    return {
+        "DeletionByDeviceTaintManager",
+        fmt::format("ended by the scheduler: one of its devices has the taint '{}', which ends who has it",
+                    eviction.device_taint),
+        "Evicted"};
   if (eviction.half_gang)
     return {"IncompleteGang", "ended by the scheduler: there is no place for the rest of its gang",
             "IncompleteGang"};
@@ -294,8 +295,7 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   status.subresource = "status";
   auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
   if (done || done.error().kind == ErrorKind::kNotFound) done = api_.remove(path, pod.uid);
-  if (!done && done.error().kind != ErrorKind::kNotFound)
-    return fail(pod, done.error(), "is not ended");
+  if (!done && done.error().kind != ErrorKind::kNotFound) return fail(pod, done.error(), "is not ended");
   ++counts_.evicted;
   events_.record(target_of(pod), {false, event, "The pod is " + message});
 }
