@@ -299,8 +299,9 @@ class GateTest(PoliciesTest):
             self.assertIn(FORBIDDEN, self.tried(with_annotations(gpu_pod("forged"), **{key: "2026-01-01T00:00:00Z"})))
 
     def test_the_scheduler_opens_it_and_changes_nothing_else(self):
-        container = self.cluster.get("pod", "gated")["spec"]["containers"][0]["name"]
-        for more in ({"containers": [{"name": container, "image": "other"}]}, {"tolerations": [{"operator": "Exists"}]},
+        spec = self.cluster.get("pod", "gated")["spec"]
+        for more in ({"containers": [{"name": spec["containers"][0]["name"], "image": "other"}]},
+                     {"tolerations": [*spec.get("tolerations", []), {"operator": "Exists"}]},
                      {"nodeSelector": {"a": "b"}}, {"activeDeadlineSeconds": 5}):
             self.assertIn("the scheduler changes nothing of pods but", self.opened(ACCOUNT, "gated", "drover.dev/queue", **more))
         self.assertEqual(self.opened(ACCOUNT, "gated", "drover.dev/queue"), "")

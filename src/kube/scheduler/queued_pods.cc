@@ -46,9 +46,11 @@ void Scheduler::end_holds(TimePoint now, Round& round) {
     if (found == pods_.end() || !found->second.decided) continue;
     auto& known = found->second;
     const auto& pod = known.object.pod;
-    const auto end = pod.release.at + options_.release_grace;
-    if (pod.release.at == TimePoint{} || now < end) {
-      if (pod.release.at != TimePoint{}) round.retry_at = std::min(round.retry_at.value_or(end), end);
+    const auto at = pod.release.at;
+    const auto end = at + options_.release_grace;
+    const bool is_credible = at <= now + options_.release_grace;  // clocks may differ a little
+    if (at == TimePoint{} || (now < end && is_credible)) {
+      if (at != TimePoint{}) round.retry_at = std::min(round.retry_at.value_or(end), end);
       held_.insert(uid);
       continue;
     }

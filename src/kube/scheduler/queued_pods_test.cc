@@ -147,6 +147,16 @@ TEST_F(QueuedPods, WhoBeginsAnewKeepsTheirRoomToo) {
   EXPECT_THAT(scheduler.decide(kMoment + kReleaseGrace).starts, SizeIs(1));
 }
 
+TEST_F(QueuedPods, WhatIsSaidToHaveBeenReleasedInTheFutureKeepsNothing) {
+  auto forged = released_pod("forged", 4, "a");
+  forged.release.at = kMoment + std::chrono::hours(24);
+  scheduler.put_pod({forged});
+  scheduler.decide(kMoment);
+  scheduler.put_pod({asking_pod("one", {.gpus = 4})});
+  scheduler.put_pod({asking_pod("two", {.gpus = 4})});
+  EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(2));
+}
+
 TEST_F(QueuedPods, WaitOnWhenTheirGateCouldNotBeOpened) {
   scheduler.put_pod({gated_pod("theirs", 4)});
   EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(1));
