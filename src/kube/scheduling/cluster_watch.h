@@ -16,6 +16,7 @@
 #include "kube/client/api.h"
 #include "kube/client/informer.h"
 #include "kube/client/server_version.h"
+#include "kube/scheduling/cluster_kinds.h"
 #include "kube/scheduling/loop.h"
 
 namespace drover::kube {
@@ -32,19 +33,7 @@ class ClusterWatch {
   Status wait_until_listed(std::chrono::milliseconds patience) const;
 
  private:
-  /// What the scheduler is told of an object, and of its end. The first is let go when it was told.
-  struct Told {
-    mutable SchedulingLoop::Change put;
-    SchedulingLoop::Change end;
-  };
-  using Read = std::function<Result<Told>(const nlohmann::json& object)>;
-
-  void follow(const Resource& resource, Read read);
-  void follow_nodes_and_pods();
-  void follow_volumes();
-  void follow_storage();
-  void follow_budgets();
-  void follow_devices(const Resource& resource);
+  void follow(const Resource& resource, std::function<Result<ObjectChange>(const nlohmann::json&)> read);
   void follow_if_served();
   void follow_sharing(const Resource& resource, std::map<std::string, Object>& objects);
   void read_absent_groups();
@@ -53,16 +42,15 @@ class ClusterWatch {
 
   Api& api_;
   SchedulingLoop& loop_;
-  const ServerVersion version_;
   const std::function<void(const std::string&)> warn_;
   LogOnce groups_trouble_{warn_}, use_trouble_{warn_};  ///< of the thread
-  std::mutex sharing_mutex_;                            ///< of the next two
-  std::map<std::string, Object> queues_, quotas_;
-  std::vector<Resource> not_served_;  ///< of the constructor, and then of the thread
+  std::mutex sharing_mutex_;                            ///< of the next one
+  SharingObjects sharing_;
+  std::vector<ClusterKind> not_served_;  ///< of the constructor, and then of the thread
   std::map<std::string, std::chrono::steady_clock::time_point>
       asked_;                 ///< for objects of gangs; of the thread
   mutable std::mutex mutex_;  ///< of what follows
-  std::vector<std::unique_ptr<Informer<Told>>> informers_;
+  std::vector<std::unique_ptr<Informer<ObjectChange>>> informers_;
   std::vector<std::unique_ptr<Informer<>>> sharing_informers_;
   std::jthread thread_;
 };
