@@ -82,6 +82,10 @@ struct Reasons {
 /// one entry each. On a cluster of one node the count is left out. Never empty for a Reasons that is not.
 std::vector<std::string> describe(const Reasons& reasons);
 
+/// Of one reason that is about nodes: "3 nodes lack 2 free GPUs", "1 node has no model A100"; a sentence
+/// about the only node there is stays as it is.
+std::string describe_nodes(const Reason& reason, int of_nodes);
+
 using Answer = std::variant<Decision, Reasons>;
 
 }  // namespace drover::placement

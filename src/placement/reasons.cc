@@ -34,4 +34,10 @@ std::vector<std::string> describe(const Reasons& reasons) {
   return others;
 }
 
+std::string describe_nodes(const Reason& reason, int of_nodes) {
+  if (of_nodes == 1) return reason.text;
+  return reason.nodes == 1 ? "1 node " + reason.text
+                           : fmt::format("{} nodes {}", reason.nodes, in_plural(reason.text));
+}
+
 }  // namespace drover::placement

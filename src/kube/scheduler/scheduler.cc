@@ -171,7 +171,7 @@ BoundPod Scheduler::bound_pod(const Known& known) const {
           expected ? static_cast<int>(gpus.size()) : gpus_by_limits(known) + static_cast<int>(claimed.size());
       count > 0)
     demand.gpus = {{count, {}}};
-  return {.job = job_of(known, queue_of(known, "")),
+  return {.job = job_of(known, queue_of(known)),
           .demand = demand,
           .decision = decision_on(known.node, demand, gpus),
           .started = pod.started == TimePoint{} ? pod.created : pod.started,
@@ -213,9 +213,20 @@ void Scheduler::prepare() {
     for (const auto& name : names) ordered.set_node(*places_.node(name));
     places_ = std::move(ordered);
   }
+  follow_queues();
   bound_.sync(places_, anew);
   guess_gpus();
   std::erase_if(gone_nodes_, [&](const auto& name) { return places_.remove_node(name).has_value(); });
+}
+
+/// Gangs whose object has come, or names another queue, since their pods were bound.
+void Scheduler::follow_queues() {
+  for (const auto& gang : gangs_.take_changed())
+    for (const auto& uid : gangs_.view(gang).bound) {
+      const auto& known = pods_.at(uid);
+      if (const auto* const bound = bound_.find(uid); bound != nullptr && bound->job.queue != queue_of(known))
+        bound_.put(uid, bound_pod(known));
+    }
 }
 
 /// When all is known that says which it has.
@@ -321,13 +332,14 @@ bool Scheduler::is_free(const Known& known, const placement::Decision& decision)
 }
 
 Round Scheduler::decide(TimePoint now) {
-  changed_ = false;
+  if (std::exchange(changed_, false)) remedies_.clear();
+  decided_at_ = now;
   improvised_ = false;
   prepare();
   Round round;
   end_holds(now, round);
   end_volumes(now, round);
-  const auto waiting = waiting_jobs(now, round);
+  auto waiting = waiting_jobs(now, round);
   bound_.sync(places_);  // without what was left of earlier tries
   auto plan =
       placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets_.budgets());
@@ -359,33 +371,14 @@ Round Scheduler::decide(TimePoint now) {
         round.waiting.emplace(uid, reasons->second);
         round.order.push_back(uid);
       }
-  for (const auto& uid : round.order) give_up_claims(uid, now, round);
+  for (const auto* const uids : {&round.order, &round.held})
+    for (const auto& uid : *uids) give_up_claims(uid, now, round);
   end_half_gangs(now, round);
   for (auto& [uid, reasons] : round.waiting) tell_of_the_other_door(reasons);
+  left_ = std::move(waiting);
+  std::erase_if(left_.jobs,
+                [&](const auto& job) { return !round.waiting.contains(left_.pods.at(job.id).front()); });
   return round;
-}
-
-std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) const {
-  std::vector<Waiter> waiters;
-  waiters.reserve(round.order.size());
-  const auto nodes = places_.size();
-  std::map<std::string, std::size_t> places;
-  for (const auto& uid : round.order) {
-    const auto found = pods_.find(uid);
-    if (found == pods_.end()) continue;
-    const auto queue = queue_of(found->second, "");
-    waiters.push_back({name_of(found->second.object.pod),
-                       {.reasons = round.waiting.at(uid),
-                        .nodes = nodes,
-                        .place = ++places[queue],
-                        .of = 0,
-                        .queue = queue == placement::kDefaultQueue ? "" : queue_name(queue)},
-                       found->second.queued});
-  }
-  for (auto& waiter : waiters)
-    waiter.why.of = places.at(waiter.why.queue.empty() ? std::string(placement::kDefaultQueue)
-                                                       : queue_path(waiter.why.queue));
-  return waiters;
 }
 
 void Scheduler::failed(const std::string& uid, TimePoint until, bool claims_stand) {

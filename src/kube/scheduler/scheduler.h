@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +29,7 @@
 #include "kube/scheduler/disruption_budgets.h"
 #include "kube/scheduler/eligible_nodes.h"
 #include "kube/scheduler/gangs/book.h"
+#include "kube/scheduler/gangs/status.h"
 #include "kube/scheduler/sharing/pod_queue.h"
 #include "kube/scheduler/sharing/rules.h"
 #include "kube/scheduler/unschedulable.h"
@@ -121,7 +123,8 @@ struct Round {
   std::vector<Start> starts;  ///< in order
   std::vector<Eviction> evictions;
   std::map<std::string, placement::Reasons> waiting;  ///< by the pod's uid: all of ours that may be planned
-  std::vector<std::string> order;                     ///< their uids, as they stand in the queue
+  std::vector<std::string> order;                     ///< uids of those that stand in queues, in their order
+  std::vector<std::string> held;                      ///< of the others: they may not be planned yet
   std::vector<VolumeWrite> volumes;                   ///< of pods that are in no start yet
   std::vector<VolumeUndo> volume_undos;
   std::vector<Lapse> lapses;
@@ -181,13 +184,22 @@ class Scheduler {
   void failed(const std::string& uid, TimePoint until = {}, bool claims_stand = false);
   /// Whether or not it could be: it is tried again a while later, if it is still there.
   void undone(const LeftClaim& left);
-  /// Of all that wait, in their order.
+  /// Those that wait, of the last round, with what would help: as far as that is found in little time.
   struct Waiter {
     PodName pod;
     Waits why;
+    std::string job = {};                           ///< the same for all of a gang that wait together
+    bool speaks = true;                             ///< the first of them
+    std::optional<GangBook::Reference> group = {};  ///< the gang's object, with the first of them
     bool gated = false;  ///< it waits for its turn before another scheduler may bind it
   };
-  std::vector<Waiter> waiters(const Round& round) const;
+  std::vector<Waiter> waiters(const Round& round);
+  /// PodGroups of Kubernetes' own that do not wait.
+  struct Group {
+    GangBook::Reference object;
+    GangOutcome outcome;
+  };
+  std::vector<Group> started_groups() const;
   /// Whether there are queues or quotas.
   bool is_shared() const { return !sharing_.rules.queues.empty() || !sharing_.rules.quotas.empty(); }
   /// What queues hold, by path, those of their children among it; and namespaces. Pods that wait were so in
@@ -199,6 +211,15 @@ class Scheduler {
   Use use(const Round& round) const;
 
   const Cluster& cluster() const { return cluster_; }
+  /// Of pods that have not ended; "": there is none of that name.
+  std::string uid_of(std::string_view name_space, std::string_view name) const;
+  /// nullptr: it is not known.
+  const PodObject* find_pod(const std::string& uid) const;
+  /// Where a pod that is known has, or is to have, its place; "": it waits.
+  std::string node_of(const std::string& uid) const;
+  /// UUIDs of the GPUs that a pod is known to have there, by limits and by claims.
+  std::vector<std::string> gpus_of(const std::string& uid) const;
+  bool is_ours(const PodObject& pod) const { return pod.pod.made_from->scheduler_name == options_.name; }
 
  private:
   struct Known {
@@ -231,9 +252,9 @@ class Scheduler {
     std::unordered_map<std::string, std::vector<std::string>> pods;
   };
 
-  bool is_ours(const Known& known) const {
-    return known.queued || known.object.pod.made_from->scheduler_name == options_.name;
-  }
+  class Rehearsal;
+
+  bool is_ours(const Known& known) const { return known.queued || is_ours(known.object); }
   Known known(PodObject object);
   bool is_as_known(const Known& next, const Known& now) const;
   void take(const std::string& uid, Known& known);
@@ -251,6 +272,7 @@ class Scheduler {
   void end_holds(TimePoint now, Round& round);
   static void tell_of_the_other_door(placement::Reasons& reasons);
   void prepare();
+  void follow_queues();
   void guess_gpus();
   bool names_gpus(const std::string& node) const;
   placement::Node placement_node(const Node& node) const;
@@ -274,7 +296,7 @@ class Scheduler {
   bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
   void give_back_claims(Known& known, bool stand);
 
-  std::string queue_of(const Known& known, const std::string& of_gang) const;
+  std::string queue_of(const Known& known) const;
   placement::Job job_of(const Known& known, const std::string& queue) const;
   Result<placement::Request> demand_now(const Known& known);
   Waiting waiting_jobs(TimePoint now, Round& round);
@@ -316,6 +338,10 @@ class Scheduler {
   bool changed_ = true;
   bool taints_changed_ = true;  ///< of devices, or who has them
   bool improvised_ = false;     ///< in this round something was put elsewhere than planned
+  Waiting left_;             ///< what did not start in the last round
+  TimePoint decided_at_{};
+  std::map<std::string, std::vector<std::string>>
+      remedies_;  ///< of jobs in left_, as far as they were sought
 };
 
 }  // namespace drover::kube::scheduler

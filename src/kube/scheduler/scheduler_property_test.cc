@@ -228,7 +228,7 @@ class History {
       EXPECT_EQ(round.waiting.contains(uid), waits) << uid;
       if (round.waiting.contains(uid)) EXPECT_FALSE(round.waiting.at(uid).list.empty()) << uid;
     }
-    EXPECT_EQ(round.waiting.size(), round.order.size());
+    EXPECT_EQ(round.waiting.size(), round.order.size() + round.held.size());
   }
 
   std::mt19937 random_;

@@ -302,6 +302,93 @@ TEST(SchedulerGangs, StayInOneDomainOfTheirTopology) {
               ElementsAre("train-0 on c: c-0 c-1 c-2 c-3", "train-1 on d: d-0 d-1 d-2 d-3"));
 }
 
+TEST(SchedulerGangs, HaveOnePlaceInTheQueueAndOneVoice) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a", 2), gpus_of("a", 2));
+  scheduler.put_pod({bound_pod(asking_pod("other", {.gpus = 1}), "a", {"a-0"})});
+  auto first = asking_pod("first", {.gpus = 2});
+  first.created = TimePoint(std::chrono::seconds(1));
+  scheduler.put_pod({first});
+  for (int rank = 0; rank < 3; ++rank) scheduler.put_pod(gang_pod("train", 3, rank, {.gpus = 1}));
+  auto last = asking_pod("last", {.gpus = 2});
+  last.created = TimePoint(std::chrono::seconds(20));
+  scheduler.put_pod({last});
+  scheduler.put_pod(gang_pod("few", 2, 0, {.gpus = 1}));  // it may not be planned: it stands nowhere
+  const auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.held, ElementsAre("uid-few-0"));
+  std::vector<std::string> told;
+  for (const auto& waiter : scheduler.waiters(round))
+    told.push_back(fmt::format("{} {} of {}{}", waiter.pod.name, waiter.why.place, waiter.why.of,
+                               waiter.speaks ? ", speaks" : ""));
+  EXPECT_THAT(told, ElementsAre("first 1 of 3, speaks", "train-0 2 of 3, speaks", "train-1 2 of 3",
+                                "train-2 2 of 3", "last 3 of 3, speaks", "few-0 0 of 0, speaks"));
+}
+
+TEST(SchedulerGangs, TellWhoComesLaterThatHeWaitsForThem) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a", 1), gpus_of("a", 1));
+  for (int rank = 0; rank < 3; ++rank) scheduler.put_pod(gang_pod("train", 2, rank, {.gpus = 1}));
+  const auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(reasons_of(round, "train-2"),
+              ElementsAre("waits until 2 other pods of the gang 'team/train' have started"));
+}
+
+TEST(SchedulerGangs, OfKubernetesTellWhenTheyHaveStarted) {
+  const Resource groups{"scheduling.k8s.io", "v1beta1", "podgroups"};
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a", 2), gpus_of("a", 2));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 1});
+    member.gang = GangMember{.gang = {GangKind::kPodGroup, "team", "train"}, .rank = {rank}};
+    member.gang->object = GangObject{groups, "PodGroup", "train"};
+    scheduler.put_pod(member);
+  }
+  GangGroup group;
+  group.minimum = 2;
+  group.uid = "uid-of-group";
+  scheduler.gangs().put_object(groups, "team", "train", group);
+  EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(1));
+  EXPECT_THAT(scheduler.started_groups(), IsEmpty());  // nobody has seen the bindings yet
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 1});
+    member.gang = GangMember{.gang = {GangKind::kPodGroup, "team", "train"}, .rank = {rank}};
+    member.gang->object = GangObject{groups, "PodGroup", "train"};
+    member.pod = bound_pod(member.pod, "a", {fmt::format("a-{}", rank)});
+    scheduler.put_pod(member);
+  }
+  ASSERT_THAT(scheduler.started_groups(), SizeIs(1));
+  EXPECT_EQ(scheduler.started_groups().front().object.uid, "uid-of-group");
+  EXPECT_EQ(scheduler.started_groups().front().outcome, GangOutcome::kScheduled);
+  scheduler.put_pod({asking_pod("urgent", {.gpus = 1, .priority = 5})});
+  EXPECT_THAT(scheduler.decide(kMoment).evictions, SizeIs(2));
+  EXPECT_EQ(scheduler.started_groups().front().outcome, GangOutcome::kPreempted);
+}
+
+TEST(SchedulerQueues, CountAGangWhereItsObjectPutsIt) {
+  const Resource groups{"scheduling.volcano.sh", "v1beta1", "podgroups"};
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a"), gpus_of("a", 4));
+  Sharing sharing;
+  sharing.rules.queues["small"] = {.path = "small", .limit = {.gpu_milli = 2000}};
+  scheduler.set_sharing(sharing);
+  for (int rank = 0; rank < 2; ++rank) {
+    auto member = gang_pod("train", 2, rank, {.gpus = 1});
+    member.gang = GangMember{.gang = {GangKind::kVolcano, "team", "train"}, .rank = {rank}};
+    member.gang->object = GangObject{groups, "PodGroup", "train"};
+    member.pod = bound_pod(member.pod, "a", {fmt::format("a-{}", rank)});
+    scheduler.put_pod(member);
+  }
+  EXPECT_THAT(scheduler.decide(kMoment).starts, IsEmpty());
+  GangGroup group;
+  group.minimum = 2;
+  group.queue = "small";
+  scheduler.gangs().put_object(groups, "team", "train", group);
+  scheduler.put_pod({.pod = asking_pod("more", {.gpus = 1}), .queues = {.own = "small", .foreign = {}}});
+  const auto round = scheduler.decide(kMoment);
+  EXPECT_THAT(round.starts, IsEmpty());
+  EXPECT_EQ(scheduler.use(round).queues.at("small").held.gpu_milli, 2000);
+}
+
 TEST(SchedulerQueues, HoldPodsToTheirLimits) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a"), gpus_of("a", 4));

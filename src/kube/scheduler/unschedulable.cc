@@ -45,7 +45,9 @@ std::string held_words(const placement::Reasons& reasons) {
     if (reason.dimension == Dimension::kQuota) return "node(s) not asked because of a quota";
     if (reason.dimension == Dimension::kQueueLimit)
       return "node(s) not asked because of the limit of a queue";
-    if (reason.dimension == Dimension::kGang) return "node(s) not asked before the whole gang can start";
+    if (reason.dimension == Dimension::kGang)
+      return reasons.nodes > 0 ? "node(s) had no room for the whole gang"
+                               : "node(s) not asked before the whole gang can start";
     if (reason.dimension == Dimension::kHeld) return "node(s) not asked";
     if (reason.dimension == Dimension::kPreemption) return "node(s) waited for the end of pods";
   }
@@ -68,6 +70,17 @@ std::string counted(const Waits& waits, const std::string& gpu_resource) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// What is missing on which nodes, as far as the counts have not said it.
+std::string missing(const placement::Reasons& reasons) {
+  std::string text;
+  for (const auto& reason : reasons.list) {
+    const bool said = reason.dimension == Dimension::kEligibility || reason.dimension == Dimension::kCordon;
+    if (reason.nodes > 0 && !said)
+      text += (text.empty() ? "" : "; ") + placement::describe_nodes(reason, reasons.nodes);
+  }
+  return text;
+}
+
 void add_sentence(std::string& message, std::string sentence) {
   if (sentence.empty()) return;
   if (sentence[0] >= 'a' && sentence[0] <= 'z') sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
@@ -82,18 +95,14 @@ std::string unschedulable_message(const Waits& waits, const std::string& gpu_res
   add_sentence(message, waits.nodes == 0 ? "no nodes available to schedule pods"
                                          : fmt::format("0/{} nodes are available: {}", waits.nodes,
                                                        counted(waits, gpu_resource)));
-  for (const auto& reason : reasons.list)
-    if (reason.nodes > 0 && !known_words(reason, gpu_resource))
-      add_sentence(message, reason.nodes == 1
-                                ? "one node " + reason.text
-                                : fmt::format("of {} nodes, each {}", reason.nodes, reason.text));
+  add_sentence(message, missing(reasons));
   for (const auto& reason : reasons.list)
     if (reason.nodes == 0) add_sentence(message, reason.text);
   if (waits.place > 0)
     add_sentence(message, fmt::format("place {} of {} in the queue{}", waits.place, waits.of,
                                       waits.queue.empty() ? "" : fmt::format(" '{}'", waits.queue)));
   if (!reasons.remedies.empty())
-    add_sentence(message, fmt::format("to start it sooner: {}", fmt::join(reasons.remedies, "; or ")));
+    add_sentence(message, fmt::format("what helps: {}", fmt::join(reasons.remedies, "; or ")));
   return shortened(message, kLongestMessage);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // Why a pod waits, in the words that people know from kube-scheduler, and then in ours: "0/5 nodes are
-// available: 3 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s). 3 lack 2 free GPUs joined by
-// NVLink. Place 4 of 12 in the queue 'research'. To start: ask for 1 GPU." Pure.
+// available: 3 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s). 3 nodes lack 2 free GPUs.
+// Place 4 of 12 in the queue 'research'. What helps: ask for 1 GPU." Pure.
 
 #include <cstddef>
 #include <string>

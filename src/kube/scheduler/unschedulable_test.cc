@@ -20,7 +20,9 @@ TEST(UnschedulableMessage, CountsNodesAsPeopleKnowIt) {
                                 {Dimension::kCpus, 2, "lacks 8 CPUs"}}};
   EXPECT_EQ(message_of(reasons, 6),
             "0/6 nodes are available: 2 Insufficient cpu, 3 Insufficient nvidia.com/gpu, "
-            "1 node(s) had untolerated taint(s).");
+            "1 node(s) had untolerated taint(s). 2 nodes lack 2 free GPUs; 1 node has fewer than 2 GPUs; 2 "
+            "nodes lack "
+            "8 CPUs.");
 }
 
 TEST(UnschedulableMessage, SaysInOurWordsWhatOthersHaveNoneFor) {
@@ -30,8 +32,8 @@ TEST(UnschedulableMessage, SaysInOurWordsWhatOthersHaveNoneFor) {
                        .remedies = {"ask for 1 GPU", "ask for model T4"}};
   EXPECT_EQ(message_of(reasons, 3),
             "0/3 nodes are available: 3 node(s) had no GPUs as they are wanted. "
-            "One node lacks 2 free GPUs joined by NVLink. Of 2 nodes, each has no model A100. "
-            "To start it sooner: ask for 1 GPU; or ask for model T4.");
+            "1 node lacks 2 free GPUs joined by NVLink; 2 nodes have no model A100. "
+            "What helps: ask for 1 GPU; or ask for model T4.");
 }
 
 TEST(UnschedulableMessage, SaysWhoseTurnItIs) {
@@ -52,6 +54,8 @@ TEST(UnschedulableMessage, SaysThatNoNodeWasAsked) {
       message_of({.list = {{Dimension::kGang, 0, "waits for 1 of 3 pods of the gang 'team/train'"}}}, 2),
       "0/2 nodes are available: 2 node(s) not asked before the whole gang can start. Waits for 1 of 3 pods "
       "of the gang 'team/train'.");
+  EXPECT_EQ(message_of({.nodes = 2, .list = {{Dimension::kGang, 0, "3 of 4 members fit now"}}}, 2),
+            "0/2 nodes are available: 2 node(s) had no room for the whole gang. 3 of 4 members fit now.");
   EXPECT_EQ(message_of({.list = {{Dimension::kHeld, 0, "there is no queue 'x'"}}}, 1),
             "0/1 nodes are available: 1 node(s) not asked. There is no queue 'x'.");
 }
@@ -60,7 +64,10 @@ TEST(UnschedulableMessage, CountsOneNodeOnce) {
   const Answer reasons{.nodes = 1,
                        .list = {{Dimension::kFreeGpus, 1, "2 GPUs are wanted and 1 of 2 is free"},
                                 {Dimension::kCpus, 1, "8 CPUs are wanted and 3 of 8 are free"}}};
-  EXPECT_EQ(message_of(reasons, 1), "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
+  EXPECT_EQ(message_of(reasons, 1),
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. 2 GPUs are wanted and 1 of 2 is free; 8 "
+            "CPUs are "
+            "wanted and 3 of 8 are free.");
   EXPECT_EQ(message_of({}, 0), "No nodes available to schedule pods.");
 }
 

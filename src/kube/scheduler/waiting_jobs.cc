@@ -50,9 +50,9 @@ std::string job_id(const PodObject& object) {
   return fmt::format("{}:{}/{}", static_cast<int>(gang.kind), gang.name_space, gang.name);
 }
 
-std::string Scheduler::queue_of(const Known& known, const std::string& of_gang) const {
+std::string Scheduler::queue_of(const Known& known) const {
   auto names = known.object.queues;
-  if (names.own.empty()) names.own = of_gang;
+  if (names.own.empty() && known.object.gang) names.own = gangs_.queue_of(known.object.gang->gang);
   static const QueueNames kNone;
   const auto found = namespace_queues_.find(known.object.pod.name_space);
   return scheduler::queue_of(sharing_, names, found == namespace_queues_.end() ? kNone : found->second);
@@ -125,7 +125,7 @@ Scheduler::Waiting Scheduler::waiting_jobs(TimePoint now, Round& round) {
       gangs.insert(known.object.gang->gang);
       continue;
     }
-    const auto queue = queue_of(known, "");
+    const auto queue = queue_of(known);
     if (!may_wait(uid, queue, now, round)) continue;
     add_job(job_of(known, queue), {uid}, waiting, round);
   }
@@ -150,7 +150,7 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
   const auto& uids = view.together.empty() ? view.later : view.together;
   if (uids.empty()) return;
   if (view.half) half_gangs_.push_back(gang);
-  const auto queue = queue_of(pods_.at(uids.front()), view.queue);
+  const auto queue = queue_of(pods_.at(uids.front()));
   for (const auto& uid : uids)
     if (!may_wait(uid, queue, now, round)) return;
   if (view.together.empty()) {  // the gang runs: each starts for itself
@@ -168,6 +168,10 @@ void Scheduler::add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiti
   job.id += "+";  // beside those of it that run
   job.gang.arrangement = view.arrangement.value_or(placement::Arrangement::kPack);
   add_job(std::move(job), uids, waiting, round, view.topology_key);
+  if (!view.later.empty())
+    hold(view.later, Dimension::kGang,
+         fmt::format("waits until {} other pods of the gang '{}' have started", uids.size(), describe(gang)),
+         round);
 }
 
 /// Where one of its pods cannot be planned, none is.
@@ -187,7 +191,7 @@ void Scheduler::hold(const std::vector<std::string>& uids, Dimension why, const 
                      Round& round) {
   for (const auto& uid : uids) {
     round.waiting.emplace(uid, placement::Reasons{.list = {{why, 0, words}}});
-    round.order.push_back(uid);
+    (why == Dimension::kOrder ? round.order : round.held).push_back(uid);
   }
 }
 
@@ -235,12 +239,13 @@ Scheduler::Use Scheduler::use(const Round& round) const {
     });
   }
   std::set<std::string> seen;
-  for (const auto& uid : round.order) {
-    const auto found = pods_.find(uid);
-    if (found == pods_.end()) continue;
-    const auto job = job_of(found->second, queue_of(found->second, ""));
-    if (seen.insert(job.id).second) each(job, [](SharingUse& of) { ++of.waiting; });
-  }
+  for (const auto* const uids : {&round.order, &round.held})
+    for (const auto& uid : *uids) {
+      const auto found = pods_.find(uid);
+      if (found == pods_.end()) continue;
+      const auto job = job_of(found->second, queue_of(found->second));
+      if (seen.insert(job.id).second) each(job, [](SharingUse& of) { ++of.waiting; });
+    }
   return use;
 }
 

@@ -28,11 +28,9 @@ void ConditionWriter::update(std::vector<Told> all) {
   const std::lock_guard lock(mutex_);
   std::unordered_set<std::string> there;
   for (auto& told : all) {
-    there.insert(told.pod.uid);
-    auto& entry = entries_[told.pod.uid];
-    entry.pod = std::move(told.pod);
-    entry.reason = std::move(told.reason);
-    entry.wanted = std::move(told.message);
+    there.insert(told.uid);
+    auto& wanted = entries_[told.uid].wanted;
+    wanted = std::move(told);
   }
   std::erase_if(entries_, [&](const auto& entry) { return !there.contains(entry.first); });
   changed_.notify_one();
@@ -43,9 +41,9 @@ void ConditionWriter::forget(const std::string& uid) {
   entries_.erase(uid);
 }
 
-bool ConditionWriter::is_news(const Told& told) const {
+bool ConditionWriter::is_news(const std::string& uid) const {
   const std::lock_guard lock(mutex_);
-  return !entries_.contains(told.pod.uid);
+  return !entries_.contains(uid);
 }
 
 ConditionWriter::Entry* ConditionWriter::next(Clock::time_point now) {
@@ -65,6 +63,30 @@ ConditionWriter::Entry* ConditionWriter::next(Clock::time_point now) {
   return nullptr;
 }
 
+ConditionWriter::Done ConditionWriter::write(const Told& told, bool is_first) {
+  if (told.object.resource != kPods) return write_group(told);
+  // That it waits is new only once.
+  const auto patch = condition_patch({"PodScheduled", "False", told.reason, told.message,
+                                      is_first ? std::optional(wall_clock()) : std::nullopt});
+  auto status = told.object;
+  status.subresource = "status";
+  const auto done = api_.patch(status, PatchType::kStrategic, patch);
+  return done || done.error().kind == ErrorKind::kNotFound ? Done::kWritten : Done::kFailed;
+}
+
+/// As it stands there, since its condition tells of the time when it changed.
+ConditionWriter::Done ConditionWriter::write_group(const Told& told) {
+  const auto group = api_.get(told.object);
+  if (!group) return group.error().kind == ErrorKind::kNotFound ? Done::kStoodThere : Done::kFailed;
+  if (text_at(*group, "/metadata/uid") != told.uid) return Done::kStoodThere;
+  const auto patch =
+      scheduler::pod_group_status(told.object.resource, *group, told.outcome, told.message, wall_clock());
+  if (!patch) return Done::kStoodThere;
+  auto status = told.object;
+  status.subresource = "status";
+  return api_.patch(status, PatchType::kStrategic, *patch) ? Done::kWritten : Done::kFailed;
+}
+
 void ConditionWriter::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
@@ -73,18 +95,18 @@ void ConditionWriter::run(const std::stop_token& stop) {
       changed_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
       continue;
     }
-    // That it waits is new only once.
-    const auto since = entry->written.empty() ? std::optional(wall_clock()) : std::nullopt;
-    entry->written = entry->wanted;
+    const bool is_first = !entry->written;
+    const auto told = entry->wanted;
+    entry->written = told;
     entry->at = Clock::now();
     entry->pause = std::min(limits_.at_most, std::max(limits_.again, 2 * entry->pause));
-    const auto pod = entry->pod;
-    const auto patch = condition_patch({"PodScheduled", "False", entry->reason, entry->wanted, since});
     lock.unlock();
-    // When it fails it is written with the next change: the Event says the same meanwhile.
-    (void)api_.patch({kPods, pod.name_space, pod.name, "status"}, PatchType::kStrategic, patch);
-    pause(limits_.between, stop);
+    const auto done = write(told, is_first);
+    if (done != Done::kStoodThere) pause(limits_.between, stop);
     lock.lock();
+    if (done != Done::kFailed) continue;
+    // Once more after its pause; the Event says the same meanwhile.
+    if (const auto found = entries_.find(told.uid); found != entries_.end()) found->second.written.reset();
   }
 }
 

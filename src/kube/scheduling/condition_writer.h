@@ -1,8 +1,8 @@
 #pragma once
 
-// Writes into pods why they wait: the condition PodScheduled, where kubectl and autoscalers look for it. Not
-// more than so many in a second, those first that have no word yet. What a pod is told may change after a
-// second, and then ever more rarely. Thread safe.
+// Writes into pods why they wait: the condition PodScheduled, where kubectl and autoscalers look for it; and
+// into Kubernetes' own PodGroups how they stand. Not more than so many in a second, those first that have no
+// word yet. What one is told may change after a second, and then ever more rarely. Thread safe.
 
 #include <chrono>
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 #include "base/units.h"
 #include "kube/client/api.h"
-#include "kube/scheduler/scheduler.h"
+#include "kube/scheduler/gangs/status.h"
 
 namespace drover::kube {
 
@@ -39,9 +39,13 @@ struct ConditionLimits {
 class ConditionWriter {
  public:
   struct Told {
-    scheduler::PodName pod;
+    ObjectPath object;  ///< a pod, which waits, or a PodGroup
+    std::string uid;
     std::string message;
-    std::string reason = "Unschedulable";
+    scheduler::GangOutcome outcome = scheduler::GangOutcome::kUnschedulable;
+    std::string reason = "Unschedulable";  ///< of a pod
+
+    bool operator==(const Told&) const = default;
   };
 
   explicit ConditionWriter(Api& api, ConditionLimits limits = {});
@@ -49,24 +53,26 @@ class ConditionWriter {
   ConditionWriter& operator=(const ConditionWriter&) = delete;
   ~ConditionWriter();
 
-  /// All that wait now; others are forgotten.
+  /// All that there is to say now; what is not among it is forgotten.
   void update(std::vector<Told> all);
   void forget(const std::string& uid);
-  /// Whether nothing has been said of the pod yet.
-  bool is_news(const Told& told) const;
+  /// Whether nothing has been said of it yet.
+  bool is_news(const std::string& uid) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
-    scheduler::PodName pod;
-    std::string reason;
-    std::string wanted;
-    std::string written;
+    Told wanted;
+    std::optional<Told> written;
     Clock::time_point at{};
     std::chrono::milliseconds pause{0};  ///< since then, before it is written again
   };
 
+  enum class Done { kWritten, kStoodThere, kFailed };
+
   void run(const std::stop_token& stop);
+  Done write(const Told& told, bool is_first);
+  Done write_group(const Told& told);
   /// Of those that are due the one that was written longest ago; nullptr when there is none.
   Entry* next(Clock::time_point now);
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/pause.h"
@@ -27,9 +28,16 @@ constexpr std::chrono::milliseconds kLongestLook{5000};
 constexpr std::size_t kMostFailures = 10'000;  // that are remembered of pods that may be gone
 constexpr std::chrono::milliseconds kBetweenTellings{1000};
 constexpr std::chrono::milliseconds kUntilItBegins{100};
+constexpr const char* kEnded = "ended by the scheduler to make room for a pod with a higher claim";
+constexpr const char* kOwnGroups = "scheduling.k8s.io";  ///< of which PodGroups the scheduler tells
 
 EventTarget target_of(const PodName& pod) {
   return {.kind = "Pod", .name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
+}
+
+EventTarget target_of(const scheduler::GangBook::Reference& object) {
+  return {api_version(object.path.resource), object.kind, object.path.name_space, object.path.name,
+          object.uid};
 }
 
 /// Whether it may have been done all the same.
@@ -56,8 +64,7 @@ EvictionWords words_of(const scheduler::Eviction& eviction) {
   if (eviction.half_gang)
     return {"IncompleteGang", "ended by the scheduler: there is no place for the rest of its gang",
             "IncompleteGang"};
-  return {"PreemptionByScheduler", "ended by the scheduler to make room for a pod with a higher claim",
-          "Preempted"};
+  return {"PreemptionByScheduler", kEnded, "Preempted"};
 }
 
 }  // namespace
@@ -319,14 +326,30 @@ void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::str
 }
 
 void SchedulingLoop::tell(const scheduler::Round& round) {
+  const auto waiters = scheduler_.waiters(round);
   std::vector<ConditionWriter::Told> all;
-  all.reserve(round.order.size());
-  for (const auto& waiter : scheduler_.waiters(round))
-    all.push_back({waiter.pod, scheduler::unschedulable_message(waiter.why, options_.scheduler.gpu_resource),
-                   waiter.gated ? "SchedulingGated" : "Unschedulable"});
-  for (const auto& told : all)
-    if (conditions_.is_news(told))
-      events_.record(target_of(told.pod), {true, "FailedScheduling", told.message});
+  all.reserve(waiters.size());
+  std::set<std::string> known;  // jobs
+  for (const auto& waiter : waiters)
+    if (!conditions_.is_news(waiter.pod.uid)) known.insert(waiter.job);
+  for (const auto& waiter : waiters) {
+    const auto& pod = waiter.pod;
+    auto message = scheduler::unschedulable_message(waiter.why, options_.scheduler.gpu_resource);
+    const EventText text{true, "FailedScheduling", message};
+    const bool is_news = waiter.speaks && !known.contains(waiter.job);
+    if (is_news) events_.record(target_of(pod), text);
+    if (waiter.group && is_news) events_.record(target_of(*waiter.group), text);
+    if (waiter.group && waiter.group->path.resource.group == kOwnGroups)
+      all.push_back({waiter.group->path, waiter.group->uid, message});
+    all.push_back({.object = {kPods, pod.name_space, pod.name},
+                   .uid = pod.uid,
+                   .message = std::move(message),
+                   .reason = waiter.gated ? "SchedulingGated" : "Unschedulable"});
+  }
+  for (auto& group : scheduler_.started_groups())
+    all.push_back({std::move(group.object.path), std::move(group.object.uid),
+                   group.outcome == scheduler::GangOutcome::kScheduled ? "Its pods have their nodes" : kEnded,
+                   group.outcome});
   conditions_.update(std::move(all));
   if (!scheduler_.is_shared()) return;
   auto use = std::make_shared<const scheduler::Scheduler::Use>(scheduler_.use(round));

@@ -235,6 +235,41 @@ GangView GangBook::view(const GangIdentity& gang) const {
   return found == gangs_.end() ? GangView() : Look(found->first, found->second, *this).view();
 }
 
+std::optional<GangBook::Reference> GangBook::object_of(const GangIdentity& gang) const {
+  const auto found = gangs_.find(gang);
+  if (found == gangs_.end()) return std::nullopt;
+  for (const auto& [unused, entry] : found->second) {
+    const auto& object = entry.member.object;
+    if (!object) continue;
+    const auto known = objects_.find(key_of(object->resource, gang.name_space, object->name));
+    if (known == objects_.end() || !known->second.group || !*known->second.group) continue;
+    return Reference{known->second.path, object->kind, (*known->second.group)->uid};
+  }
+  return std::nullopt;
+}
+
+std::string GangBook::queue_of(const GangIdentity& gang) const {
+  const auto found = gangs_.find(gang);
+  if (found == gangs_.end()) return "";
+  for (const auto& [unused, entry] : found->second) {
+    if (!entry.queue.empty()) return entry.queue;
+    const auto& object = entry.member.object;
+    if (entry.member.size || !object) continue;
+    const auto known = objects_.find(key_of(object->resource, gang.name_space, object->name));
+    if (known != objects_.end() && known->second.group && *known->second.group)
+      return (*known->second.group)->queue;
+  }
+  return "";
+}
+
+std::vector<GangIdentity> GangBook::of_kind(GangKind kind) const {
+  std::vector<GangIdentity> gangs;
+  for (auto found = gangs_.lower_bound({kind, "", ""}); found != gangs_.end() && found->first.kind == kind;
+       ++found)
+    gangs.push_back(found->first);
+  return gangs;
+}
+
 std::vector<GangIdentity> GangBook::half() const {
   std::vector<GangIdentity> half;
   for (const auto& [gang, entries] : gangs_)

@@ -55,6 +55,18 @@ class GangBook {
   const GangIdentity* gang_of(std::string_view uid) const;
   /// Of one without pods: nothing to be done.
   GangView view(const GangIdentity& gang) const;
+  /// Where a gang's object stands, for those who write about it.
+  struct Reference {
+    ObjectPath path;
+    std::string kind;  ///< "PodGroup"
+    std::string uid;
+  };
+  /// nullopt: its pods say how large it is, or the object is not known.
+  std::optional<Reference> object_of(const GangIdentity& gang) const;
+  /// That its pods, or its object, name; "": none.
+  std::string queue_of(const GangIdentity& gang) const;
+  /// Those of which there are pods.
+  std::vector<GangIdentity> of_kind(GangKind kind) const;
   /// The gangs that are half started: after a crash, and after a pod was lost.
   std::vector<GangIdentity> half() const;
   /// The objects that gangs ask for and nobody has put.

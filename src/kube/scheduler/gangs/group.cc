@@ -31,6 +31,7 @@ class GangGroupReader {
       kubeflow();
     else
       of_scheduler();
+    group_.uid = reader_.text(reader_.object(object_, "metadata"), "uid");
     DROVER_CHECK_OK(reader_.status(fmt::format("'{}' of {}", shortened(key_of(object_)), resource.plural)));
     return std::move(group_);
   }

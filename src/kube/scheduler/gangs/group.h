@@ -17,6 +17,7 @@
 namespace drover::kube::scheduler {
 
 struct GangGroup {
+  std::string uid = {};                                  ///< of the object
   int minimum = 1;                                       ///< pods that start together; 1: no gang at all
   std::map<std::string, int, std::less<>> of_subgroups;  ///< the same of its parts; of none more than it says
   std::string queue;                                     ///< "": it names none
