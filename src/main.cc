@@ -13,6 +13,7 @@
 #include "hardware.h"
 #include "kube_node/run.h"
 #include "kube_node/withdraw.h"
+#include "kube_scheduler/ask.h"
 #include "kube_scheduler/run.h"
 #include "serve.h"
 
@@ -35,6 +36,9 @@ int main(int argc, char** argv) {
   hooks.kube_node = run_kube_node;
   hooks.kube_scheduler = run_kube_scheduler;
   hooks.kube_withdraw = run_kube_withdraw;
+  hooks.kube_explain = explain_on_cluster;
+  hooks.kube_plan = plan_on_cluster;
+  hooks.kube_queues = queues_on_cluster;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));

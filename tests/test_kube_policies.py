@@ -325,6 +325,25 @@ class RightsTest(PoliciesTest):
                            ("update", "coordination.k8s.io/leases"), ("patch", "drover.dev/queues")):
             self.assertFalse(self.may(verb, what), (verb, what))
 
+    def test_people_may_be_let_see_what_the_scheduler_sees(self):
+        self.cluster.kubectl("create", "serviceaccount", "alice")
+        self.addCleanup(self.cluster.delete, "serviceaccount", "alice")
+        token = self.cluster.kubectl("create", "token", "alice").stdout.strip()
+        alice = self.cluster.write_kubeconfig("alice", "default", user={"token": token})
+
+        def queues():
+            return drover.run(self.cluster.reaching(drover.BINARY, "queue", "--kube", "--kubeconfig", alice))
+
+        refused = queues()
+        self.assertEqual(refused.status, 77, refused)
+        self.assertIn("queues.drover.dev", refused.err)
+        self.cluster.kubectl("create", "clusterrolebinding", "alice-sees", "--clusterrole=drover-view", "--serviceaccount=default:alice")
+        self.addCleanup(self.cluster.delete, "clusterrolebinding", "alice-sees")
+        wait_for(lambda: queues().status == 0, queues)
+        for verb, what in (("get", "secrets"), ("create", "pods"), ("watch", "pods"), ("patch", "pods")):
+            done = self.cluster.kubectl("auth", "can-i", verb, what, "--as=system:serviceaccount:default:alice", check=False)
+            self.assertEqual(done.stdout.strip(), "no", (verb, what))
+
     def test_it_has_the_part_of_the_api_server_that_kube_scheduler_has(self):
         for name, level in ((SCHEDULER, "workload-high"), (f"{SCHEDULER}-lease", "leader-election")):
             schema = self.cluster.get("flowschema", name)

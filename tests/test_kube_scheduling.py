@@ -1,6 +1,7 @@
 """`drover kube scheduler` against a real API server. Nodes are objects without a kubelet: what is looked at is what is written."""
 
 import json
+import tempfile
 import unittest
 
 import drover
@@ -126,6 +127,87 @@ class PlaceTest(SchedulerTest):
             self.assertNotIn("nodeName", self.cluster.get("pod", name)["spec"])
         self.cluster.kubectl("patch", "pod", "gated", "--type=merge", '--patch={"spec":{"schedulingGates":[]}}')
         self.bound("gated")
+
+
+class AskedTest(SchedulerTest):
+    """What the command line says of the cluster."""
+
+    def ask(self, *words, kubeconfig=None):
+        return drover.run(self.cluster.reaching(drover.BINARY, *words, "--kubeconfig", kubeconfig or self.cluster.kubeconfig))
+
+    def test_it_says_what_the_condition_says_and_changes_nothing(self):
+        self.make_node("only", 4)
+        self.make_gpu_pod("runs", 3)
+        gpus = self.bound("runs")[1]
+        self.make_gpu_pod("waits", 2)
+        said = self.refusal("waits", "What helps: ask for 1 GPU.")
+        self.assertEqual(self.ask("explain", "--pod", "waits").out, f"Pod default/waits waits at place 1 of 1, queue default\n  {said}\n")
+        self.assertEqual(json.loads(self.ask("explain", "--pod", "default/waits", "--json").out)["message"], said)
+        self.assertEqual(self.ask("explain", "--pod", "runs").out, f"Pod default/runs is on only\n  with GPU {gpus.replace(',', ', ')}\n")
+        self.assertEqual(self.ask("queue", "--kube", "--format", "{queue} {used} {waiting}").out, "default 3 GPUs 1\n")
+        self.assertIn(said, self.ask("queue", "--kube").out)
+        # What helps is what a pod that asks for it is told.
+        fits, waits = (self.ask("plan", "--kube", "--gpus", gpus) for gpus in ("1", "2"))
+        self.assertEqual((fits.status, waits.status), (0, 1), (fits, waits))
+        self.assertRegex(fits.out, r"^Pod default/planned-\w+ would start now on only\n  with GPU only-\d\n$")
+        self.assertIn(said.split(" Place")[0], waits.out)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            pod = kube.pod("drawn", "sleep", 1, resources={"limits": {GPU: "1"}})
+            pod["spec"].update(schedulerName="drover", tolerations=[{"operator": "Exists"}])
+            file.write(json.dumps(pod))
+            file.flush()
+            self.assertRegex(self.ask("plan", "--kube", "-f", file.name).out, r"^Pod default/drawn would start now on only\n")
+            refused = self.ask("plan", "--kube", "-f", file.name, "--scheduler-name", "another")
+            self.assertIn("Its scheduler is 'drover', and not 'another'", refused.out)
+        self.assertEqual({pod["metadata"]["name"] for pod in self.cluster.list("pods")}, {"runs", "waits"})
+        missing = self.ask("explain", "--pod", "nobody")
+        self.assertIn("nobody", missing.err)
+        self.assertNotEqual(missing.status, 0)
+
+    def test_who_may_not_look_is_told_what_he_lacks(self):
+        self.make_node("only", 4)
+        self.cluster.kubectl("create", "serviceaccount", "alice")
+        self.cluster.kubectl("create", "clusterrole", "alice", "--verb=get,list", "--resource=pods,namespaces")
+        self.cluster.kubectl("create", "clusterrolebinding", "alice", "--clusterrole=alice", "--serviceaccount=default:alice")
+        for kind in ("serviceaccount", "clusterrole", "clusterrolebinding"):
+            self.addCleanup(self.cluster.delete, kind, "alice")
+        token = self.cluster.kubectl("create", "token", "alice").stdout.strip()
+        alice = self.cluster.write_kubeconfig("alice", "default", user={"token": token})
+        refused = self.ask("queue", "--kube", kubeconfig=alice)
+        self.assertEqual(refused.status, 77, refused)
+        self.assertIn("You may not list nodes, persistentvolumeclaims, persistentvolumes", refused.err)
+        self.assertNotIn("pods,", refused.err)
+        self.assertIn("drover-view", refused.err)
+
+
+@unittest.skipIf(KUBERNETES_MINOR < (1, 36), "PodGroups are of Kubernetes 1.36 and newer")
+class GroupTest(SchedulerTest):
+    """PodGroups of Kubernetes' own."""
+
+    VERSION, CONDITION = ("v1alpha2", "PodGroupScheduled") if KUBERNETES_MINOR == (1, 36) else ("v1beta1", "PodGroupInitiallyScheduled")
+    settings = Settings(nodes=(), feature_gates={"GenericWorkload": True}, runtime_config=f"scheduling.k8s.io/{VERSION}=true")
+
+    def condition(self):
+        """What the PodGroup says of itself: status, reason, message."""
+        conditions = self.cluster.get("podgroup", "train").get("status", {}).get("conditions", ())
+        return next(((one["status"], one["reason"], one["message"]) for one in conditions if one["type"] == self.CONDITION), None)
+
+    def test_a_podgroup_tells_how_its_gang_stands(self):
+        self.make_node("only", 2)
+        self.cluster.apply({"apiVersion": f"scheduling.k8s.io/{self.VERSION}", "kind": "PodGroup", "metadata": {"name": "train"},
+                            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
+        self.addCleanup(self.cluster.delete, "podgroup", "train")
+        for name in ("one", "two"):
+            self.make_gpu_pod(name, 2, schedulingGroup={"podGroupName": "train"})
+        said = self.refusal("two", "1 of 2 members fit now")
+        drover.wait_for(lambda: self.condition() == ("False", "Unschedulable", said), lambda: f"{said}: {self.condition()}")
+        # One Event of the gang, on its object and on one of its pods.
+        drover.wait_for(lambda: self.cluster.events("train"), "the Event of the gang")
+        self.assertEqual(sum("FailedScheduling" in [event["reason"] for event in self.cluster.events(name)] for name in ("one", "two")), 1)
+        self.make_node("more", 2)
+        for name in ("one", "two"):
+            self.bound(name)
+        drover.wait_for(lambda: (self.condition() or "?")[:2] == ("True", "Scheduled"), self.condition)
 
 
 class DeviceTest(SchedulerTest):

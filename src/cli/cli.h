@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,13 +95,17 @@ struct KubeNodeOptions {
   std::string host_driver_root;  ///< the same folder's path on the node
 };
 
-struct KubeSchedulerOptions {
-  LogOptions log;
+/// A cluster, and the scheduler of it: the one that runs, or that is asked about.
+struct KubeClusterOptions {
   std::string kubeconfig;                       ///< as of KubeNodeOptions
   std::string name = "drover";                  ///< pods with this schedulerName are its own
   std::string gpu_resource = "nvidia.com/gpu";  ///< by which pods ask for whole GPUs
   std::string policy = "pack";                  ///< which of several nodes that fit: "pack", "spread"
-  std::size_t writes = 32;                      ///< to the API server at a time
+};
+
+struct KubeSchedulerOptions : KubeClusterOptions {
+  LogOptions log;
+  std::size_t writes = 32;      ///< to the API server at a time
   std::string lease_namespace;  ///< where the leader's Lease stands; "": in that of the pod or kubeconfig
   std::string lease_name;       ///< "": the scheduler's name and "-scheduler"
   std::string listen;           ///< for /metrics and /healthz; "" for nowhere
@@ -128,6 +133,12 @@ struct Hooks {
   std::function<Status(const KubeSchedulerOptions&)> kube_scheduler;
   /// From how many Nodes of a cluster Drover's labels and conditions were taken.
   std::function<Result<int>(const std::string& kubeconfig)> kube_withdraw;
+  /// What is, or would be, decided on a cluster: of a pod, [NAMESPACE/]NAME; of pods as somebody would make
+  /// them; of all that wait.
+  std::function<Result<nlohmann::json>(const KubeClusterOptions&, const std::string& pod)> kube_explain;
+  std::function<Result<nlohmann::json>(const KubeClusterOptions&, const std::vector<nlohmann::json>& pods)>
+      kube_plan;
+  std::function<Result<nlohmann::json>(const KubeClusterOptions&)> kube_queues;
   std::function<std::vector<Check>()> doctor;
   /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
   std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;

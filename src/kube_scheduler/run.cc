@@ -17,6 +17,7 @@
 #include "kube/client/server_version.h"
 #include "kube/scheduling/cluster_watch.h"
 #include "kube/scheduling/loop.h"
+#include "kube_scheduler/options.h"
 #include "log_setup.h"
 #include "metrics/exposition.h"
 #include "node.h"
@@ -80,10 +81,7 @@ Result<std::unique_ptr<http::PageServer>> serve_pages(const std::string& address
 kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& options,
                                            const kube::ServerVersion& version) {
   kube::SchedulingOptions scheduling;
-  scheduling.scheduler.name = options.name;
-  scheduling.scheduler.gpu_resource = options.gpu_resource;
-  scheduling.scheduler.policy = placement::node_policy(options.policy).value_or(placement::NodePolicy::kPack);
-  scheduling.scheduler.version = version;
+  scheduling.scheduler = scheduler_options(options, version);
   scheduling.writes = options.writes;
   scheduling.warn = warn;
   return scheduling;

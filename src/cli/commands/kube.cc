@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/on_cluster.h"
 #include "cli/usage.h"
 
 namespace drover::cli {
@@ -114,21 +115,7 @@ void add_scheduler(CLI::App& group, Context& context) {
   auto options = std::make_shared<KubeSchedulerOptions>();
   auto* command =
       group.add_subcommand("scheduler", "Decide which pods of the cluster run where, in the foreground");
-  command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
-      ->type_name("FILE");
-  command->add_option("--scheduler-name", options->name, "The schedulerName of pods that it decides for")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--gpu-resource", options->gpu_resource, "The resource by which pods ask for GPUs")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command
-      ->add_option("--policy", options->policy,
-                   "Of several nodes that fit: the fullest, the emptiest, or the one where the least is lost "
-                   "for others")
-      ->check(one_of({"pack", "spread", "fragmentation"}))
-      ->type_name("pack|spread|fragmentation")
-      ->capture_default_str();
+  add_kube_cluster_flags(*command, *options);
   command->add_option("--writes", options->writes, "So many writes to the API server at a time")
       ->check(CLI::Range(1, 512))
       ->type_name("N")

@@ -7,6 +7,7 @@
 
 #include "base/ranges.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/on_cluster.h"
 #include "cli/printable.h"
 #include "cli/task_flags.h"
 #include "cli/whereabouts.h"
@@ -23,6 +24,8 @@ constexpr int kWouldWait = 1;
 struct PlanOptions {
   TaskFlags flags;
   bool json = false;
+  OnCluster cluster;
+  std::string file;  ///< of Pods; "": what the flags say
 };
 
 /// How the pairs of these GPUs are joined: "NV12", or "2 x NV2, 4 x NV1, 9 x SYS"; "" for fewer than two.
@@ -129,6 +132,8 @@ json share_of(const json& body, const json& plan) {
 }
 
 Result<int> plan(Context& context, const PlanOptions& options) {
+  if (options.cluster.asked)
+    return plan_pods(context, options.cluster, options.file, options.flags, options.json);
   DROVER_TRY(auto request, task_request(options.flags, context.command));
   const auto client = context.client();
   DROVER_TRY(const auto body, start_here(client, context.endpoint, options.flags, std::move(request)));
@@ -156,6 +161,13 @@ void add_plan(CLI::App& app, Context& context) {
   auto options = std::make_shared<PlanOptions>();
   add_task_flags(*command, options->flags);
   command->add_flag("--json", options->json, "Print JSON");
+  add_on_cluster_flags(*command, options->cluster);
+  command
+      ->add_option("--file,-f", options->file,
+                   "Plan the Pods of this file, YAML or JSON; '-' is standard input")
+      ->needs("--kube")
+      ->group("On a Kubernetes cluster")
+      ->type_name("FILE");
   on_call(command, context, options, plan);
 }
 

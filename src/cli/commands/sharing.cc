@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/on_cluster.h"
 #include "cli/printable.h"
 #include "cli/sharing_notes.h"
 #include "cli/table.h"
@@ -158,8 +159,13 @@ std::string render_waiting(const std::vector<json>& all) {
   return shown(table);
 }
 
-Result<int> list_queues(Context& context, const TableOptions& options) {
-  DROVER_TRY(const auto listing, context.client().get("/v1/queues"));
+struct ListQueuesOptions : TableOptions {
+  OnCluster cluster;
+};
+
+Result<int> list_queues(Context& context, const ListQueuesOptions& options) {
+  DROVER_TRY(const auto listing, options.cluster.asked ? list_queues_of_cluster(context, options.cluster)
+                                                       : context.client().get("/v1/queues"));
   if (options.json) {
     print_json(listing);
     return 0;
@@ -325,19 +331,25 @@ Result<int> remove_quota(Context& context, const QuotaOptions& options) {
 }
 
 /// A command that lists when it is called alone, and has others below it.
+template <typename Options>
 CLI::App* add_group(CLI::App& app, Context& context, const std::string& name, const std::string& help,
-                    Result<int> (*body)(Context&, const TableOptions&)) {
-  auto options = std::make_shared<TableOptions>();
+                    Result<int> (*body)(Context&, const Options&), void (*add_flags)(CLI::App&, Options&)) {
+  auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand(name, help);
   command->require_subcommand(0, 1);
-  add_list_flags(*command, *options);
+  add_flags(*command, *options);
   command->callback([&context, options, body, command] {
     if (command->get_subcommands().empty()) finish(context, body(context, *options));
   });
   auto* listed = command->add_subcommand("ls", "The same as without a word");
-  add_list_flags(*listed, *options);
+  add_flags(*listed, *options);
   on_call(listed, context, options, body);
   return command;
+}
+
+void add_queue_list_flags(CLI::App& command, ListQueuesOptions& options) {
+  add_list_flags(command, options);
+  add_on_cluster_flags(command, options.cluster);
 }
 
 void add_amount(CLI::App* command, const std::string& name, std::string& value, const char* help) {
@@ -345,8 +357,8 @@ void add_amount(CLI::App* command, const std::string& name, std::string& value, 
 }
 
 void add_queues(CLI::App& app, Context& context) {
-  auto* queue =
-      add_group(app, context, "queue", "List the queues, what they hold, and what waits", list_queues);
+  auto* queue = add_group(app, context, "queue", "List the queues, what they hold, and what waits",
+                          list_queues, add_queue_list_flags);
   auto setting = std::make_shared<QueueOptions>();
   auto* set = queue->add_subcommand("set", "Make a queue, or change what is named of it (root)");
   set->add_option("queue", setting->path, "Its path: research/vision")->required()->type_name("QUEUE");
@@ -376,7 +388,8 @@ void add_queues(CLI::App& app, Context& context) {
 }
 
 void add_quotas(CLI::App& app, Context& context) {
-  auto* quota = add_group(app, context, "quota", "List how much you may hold; root: everybody", list_quotas);
+  auto* quota = add_group(app, context, "quota", "List how much you may hold; root: everybody", list_quotas,
+                          add_list_flags);
   auto setting = std::make_shared<QuotaOptions>();
   auto* set = quota->add_subcommand("set", "Set a quota, or change what is named of it (root)");
   set->add_option("subject", setting->subject, "user:NAME or namespace:NAME")->required()->type_name("WHOSE");

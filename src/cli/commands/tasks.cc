@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/on_cluster.h"
 #include "cli/flags.h"
 #include "cli/list_format.h"
 #include "cli/moments.h"
@@ -22,6 +23,11 @@ struct TaskOptions {
   std::vector<std::string> tasks;
   bool force = false;
   bool json = false;
+};
+
+struct ExplainOptions : TaskOptions {
+  std::string pod;  ///< [NAMESPACE/]NAME, of a cluster
+  OnCluster cluster;
 };
 
 struct InspectOptions {
@@ -153,7 +159,10 @@ std::string expectation(const json& answer) {
   return fmt::format("  it will probably {}, by how long such tasks have run\n", fmt::join(words, ", and "));
 }
 
-Result<int> explain(Context& context, const TaskOptions& options) {
+Result<int> explain(Context& context, const ExplainOptions& options) {
+  if (!options.pod.empty()) return explain_pod(context, options.cluster, options.pod, options.json);
+  if (options.tasks.empty())
+    return fail(ErrorKind::kInvalid, "Which task is not said", "name it, or a pod of a cluster with --pod");
   DROVER_TRY(const auto answer, context.client().get(task_target(options.tasks.front(), "/explain")));
   if (options.json) {
     print_json(answer);
@@ -200,7 +209,8 @@ CLI::App* add_for_task(CLI::App& app, Context& context, const std::string& name,
   auto* tasks = command->add_option("task", options->tasks, "Id, the beginning of an id, or name")
                     ->type_name("TASK")
                     ->expected(1, most);
-  if constexpr (!std::is_same_v<Options, ManyOptions>) tasks->required();
+  if constexpr (!std::is_same_v<Options, ManyOptions> && !std::is_same_v<Options, ExplainOptions>)
+    tasks->required();
   on_call(command, context, options, body);
   return command;
 }
@@ -230,10 +240,15 @@ void add_tasks(CLI::App& app, Context& context) {
   add_text(*remove_command, "--older-than", removing->older_than, "TIME", "Only what ended so long ago: 2d")
       ->group("All of a kind");
   add_filter(*remove_command, removing->filter);
-  auto explaining = std::make_shared<TaskOptions>();
+  auto explaining = std::make_shared<ExplainOptions>();
   auto* explain_command =
       add_for_task(app, context, "explain", "Say why a task is where it is", explain, explaining, 1);
   explain_command->add_flag("--json", explaining->json, "Print JSON");
+  add_text(*explain_command, "--pod", explaining->pod, "[NAMESPACE/]NAME",
+           "A pod of a Kubernetes cluster instead, with your own rights there")
+      ->excludes("task")
+      ->group("On a Kubernetes cluster");
+  add_on_cluster_flags(*explain_command, explaining->cluster, false);
   auto inspecting = std::make_shared<InspectOptions>();
   auto* inspect_command = add_for_task(app, context, "inspect", "Print all that is known of a task, as JSON",
                                        inspect, inspecting, 1);

@@ -33,11 +33,15 @@ Result<std::string> read_input() {
 
 }  // namespace
 
+Result<std::string> read_definition_text(const std::string& file) {
+  return file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes);
+}
+
 Result<Definitions> read_definition_files(const std::vector<std::string>& files, bool strict) {
   const auto now = wall_clock();
   Definitions definitions;
   for (const auto& file : files) {
-    DROVER_TRY(const auto text, file == "-" ? read_input() : read_file(file, kMaxDefinitionBytes));
+    DROVER_TRY(const auto text, read_definition_text(file));
     const bool piped = file == "-";
     std::error_code gone;  // the folder where people are; relative paths are refused then
     const auto folder =

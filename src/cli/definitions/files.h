@@ -10,6 +10,9 @@
 
 namespace drover::cli {
 
+/// "-" is standard input.
+Result<std::string> read_definition_text(const std::string& file);
+
 /// Reads every file; "-" is standard input. What cannot be opened is an Error, what is wrong in a file a
 /// finding, and where `strict`, what is doubtful too.
 Result<Definitions> read_definition_files(const std::vector<std::string>& files, bool strict = false);

@@ -150,6 +150,10 @@ Result<json> FakeApi::make(const ApiRequest& request, json object) {
   auto& objects = objects_of(request.path.resource);
   const auto key = key_of(object);
   if (objects.contains(key)) return refused(ErrorKind::kConflict, request, key + " already exists");
+  if (request.query.contains("dryRun")) {
+    ++version_;
+    return object;
+  }
   auto& kept = objects[key];
   keep(request, kept, std::move(object));
   return kept;

@@ -1,6 +1,6 @@
 #pragma once
 
-// An API server in memory, for tests: objects with versions, conflicts, patches, watches,
+// An API server in memory, for tests: objects with versions, conflicts, dry runs, patches, watches,
 // bindings of pods, and selectors by equality. It knows no kinds: whatever is an object may be kept under any
 // resource. Thread safe.
 
