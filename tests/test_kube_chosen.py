@@ -64,7 +64,7 @@ class ChosenTest(NodeTest):
     def unbound(self, name, count):
         """A pod that waits for a scheduler of which there is none."""
         pod = gpu_pod(name, {GPU: count})
-        pod["spec"]["schedulerName"] = "nobody"
+        pod["spec"].update(schedulerName="nobody", restartPolicy="Always")  # a kubelet that ends cuts starts of containers short
         return pod
 
     def bind(self, name, gpus):
