@@ -3,13 +3,21 @@
 #include <algorithm>
 
 namespace drover::kube {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLooks{1};
+
+}  // namespace
 
 void EventBook::add(const EventTarget& target, const EventText& text, TimePoint now) {
   forget_old(now);
   const Key key{target, text};
-  if (!entries_.contains(key) && (entries_.size() >= limits_.most || !may_begin(target, now))) {
-    ++dropped_;
-    return;
+  if (!entries_.contains(key)) {
+    if (entries_.size() >= limits_.most) forget_one_written();
+    if (entries_.size() >= limits_.most || !may_begin(target, now)) {
+      ++dropped_;
+      return;
+    }
   }
   auto& entry = entries_[key];
   if (entry.count == 0) entry.first = entry.not_before = now;
@@ -32,12 +40,23 @@ bool EventBook::may_begin(const EventTarget& target, TimePoint now) {
 
 /// An object whose bucket is full again is as good as new.
 void EventBook::forget_old(TimePoint now) {
+  if (now >= looked_ && now - looked_ < kBetweenLooks) return;
+  looked_ = now;
   std::erase_if(entries_, [&](const auto& pair) {
     return !pair.second.pending && now - pair.second.first >= limits_.fresh;
   });
   std::erase_if(buckets_, [&](const auto& pair) {
-    return now - pair.second.refilled >= limits_.refill * (limits_.burst + 1);
+    return (now - pair.second.refilled) / limits_.refill >= limits_.burst - pair.second.tokens;
   });
+}
+
+/// Of what is new again when it happens again, the one that has not for the longest time.
+void EventBook::forget_one_written() {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (!entry->second.pending && (oldest == entries_.end() || entry->second.last < oldest->second.last))
+      oldest = entry;
+  if (oldest != entries_.end()) entries_.erase(oldest);
 }
 
 std::optional<EventWrite> EventBook::next(TimePoint now) {

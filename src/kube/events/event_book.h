@@ -39,7 +39,7 @@ struct EventLimits {
   std::chrono::milliseconds fresh{std::chrono::minutes(10)};  ///< after so long it is a new Event
   int burst = 25;                                             ///< Events of one object at once; later
   std::chrono::milliseconds refill{std::chrono::minutes(1)};  ///< one each so often, as in client-go
-  std::size_t most = 1000;                                    ///< that are known at a time
+  std::size_t most = 1000;                                    ///< that are known, or wait, at a time
   int tries = 12;                                             ///< to write one, as in client-go
 };
 
@@ -89,10 +89,12 @@ class EventBook {
 
   bool may_begin(const EventTarget& target, TimePoint now);
   void forget_old(TimePoint now);
+  void forget_one_written();
 
   EventLimits limits_;
   std::map<Key, Entry> entries_;
   std::map<EventTarget, Bucket> buckets_;
+  TimePoint looked_{};  ///< for what is old
   std::uint64_t dropped_ = 0;
 };
 

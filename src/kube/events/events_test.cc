@@ -71,6 +71,23 @@ TEST(EventBook, SlowsDownWhoeverSaysTooMuch) {
   EXPECT_TRUE(book.next(kStart + 1000s));
 }
 
+TEST(EventBook, WritesOfEverNewObjects) {
+  EventBook book({.most = 10});
+  const auto pod = [](int i) { return EventTarget{.kind = "Pod", .name = std::to_string(i)}; };
+  for (int i = 0; i < 100; ++i) {
+    book.add(pod(i), kLost, kStart + i * 1s);
+    const auto write = book.next(kStart + i * 1s);
+    ASSERT_TRUE(write) << i;
+    EXPECT_EQ(write->target, pod(i));
+    book.wrote(*write, "x", kStart + i * 1s);
+  }
+  EXPECT_EQ(book.dropped(), 0U);
+  // What waits is not forgotten for others.
+  for (int i = 100; i < 120; ++i) book.add(pod(i), kLost, kStart + 100s);
+  EXPECT_EQ(book.dropped(), 10U);
+  EXPECT_EQ(book.next(kStart + 100s)->target, pod(100));
+}
+
 TEST(EventBook, RemembersNothingForEver) {
   EventBook book({.fresh = 60s});
   book.add(kNode, kLost, kStart);
