@@ -176,8 +176,8 @@ class Scheduler {
     changed_ = true;
   }
 
-  /// Whether anything has changed since the last decision that the next one may be another for.
-  bool has_changed() const { return changed_; }
+  /// Whether something waits for which the next decision may be another than the last one.
+  bool has_changed() const { return changed_ && !waiting_.empty(); }
   Round decide(TimePoint now);
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.

@@ -67,6 +67,22 @@ TEST(Scheduler, DecidedIsDoneUntilItHasFailed) {
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("next on a: a-0 a-1"));
 }
 
+TEST(Scheduler, DecidesAnewOnlyForWhatWaits) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a", 1), gpus_of("a", 1));
+  EXPECT_FALSE(scheduler.has_changed());
+  scheduler.put_pod({asking_pod("train", {.gpus = 1})});
+  EXPECT_TRUE(scheduler.has_changed());
+  EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(1));
+  scheduler.put_node(gpu_node("b", 1), gpus_of("b", 1));
+  EXPECT_FALSE(scheduler.has_changed());
+  for (const auto* name : {"next", "late"}) scheduler.put_pod({asking_pod(name, {.gpus = 1})});
+  EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(1));
+  EXPECT_FALSE(scheduler.has_changed());
+  scheduler.remove_pod("uid-train");
+  EXPECT_TRUE(scheduler.has_changed());
+}
+
 TEST(Scheduler, SomebodyElseMayHaveBoundItElsewhere) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a", 1), gpus_of("a", 1));
