@@ -52,7 +52,8 @@ placement::Request make_request(const PodShape& shape, const std::vector<std::st
 
 class Drover : public Policy {
  public:
-  Drover(const Trace& trace, const Arrivals& arrivals) : cluster_(placement::NodePolicy::kFragmentation) {
+  Drover(const Trace& trace, const Arrivals& arrivals, bool told)
+      : cluster_(placement::NodePolicy::kFragmentation) {
     for (std::size_t i = 0; i < arrivals.nodes.size(); ++i) {
       const auto& node = trace.nodes[static_cast<std::size_t>(arrivals.nodes[i])];
       cluster_.set_node(make_node(node, trace.models[static_cast<std::size_t>(node.model)], i));
@@ -60,6 +61,7 @@ class Drover : public Policy {
       for (int gpu = 0; gpu < node.gpus; ++gpu) indices_[uuid_of(i, gpu)] = gpu;
     }
     for (const auto& shape : trace.shapes) requests_.push_back(make_request(shape, trace.models));
+    if (!told) return;
     const auto frequencies = trace.frequencies();
     std::vector<placement::TypicalRequest> mix;
     for (std::size_t i = 0; i < requests_.size(); ++i) mix.push_back({requests_[i], frequencies[i]});
@@ -86,7 +88,11 @@ class Drover : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> make_drover(const Trace& trace, const Arrivals& arrivals, std::uint64_t) {
-  return std::make_unique<Drover>(trace, arrivals);
+  return std::make_unique<Drover>(trace, arrivals, true);
+}
+
+std::unique_ptr<Policy> make_untold_drover(const Trace& trace, const Arrivals& arrivals, std::uint64_t) {
+  return std::make_unique<Drover>(trace, arrivals, false);
 }
 
 }  // namespace drover::bench

@@ -26,14 +26,18 @@ struct Options {
   int made_up = 0;
   std::vector<int> multiples;
   int clones = 0;
+  bool whole = false;
   bool bounds = true;
   bool json = false;
 };
 
 const std::vector<int> kLevels{100, 130};
 
-const std::map<std::string, MakePolicy> kPolicies{
-    {"Random", make_random}, {"BestFit", make_best_fit}, {"FGD", make_fgd}, {"Drover", make_drover}};
+const std::map<std::string, MakePolicy> kPolicies{{"Random", make_random},
+                                                  {"BestFit", make_best_fit},
+                                                  {"FGD", make_fgd},
+                                                  {"Drover", make_drover},
+                                                  {"Untold", make_untold_drover}};
 
 struct List {
   std::string name;
@@ -44,7 +48,10 @@ Result<std::vector<List>> read_lists(const Options& options) {
   std::vector<List> lists;
   for (const auto& name : options.lists) {
     DROVER_TRY(auto trace, read_trace(options.data, name));
-    lists.push_back({name, std::move(trace)});
+    if (options.whole)
+      lists.push_back({name + ", whole", without_shares(trace)});
+    else
+      lists.push_back({name, std::move(trace)});
   }
   if (lists.empty()) return fail(ErrorKind::kInvalid, "no list is named");
   const auto like = lists.front().trace;
@@ -134,6 +141,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 99));
   app.add_option("--clones", options.clones, "Which random pods are cloned")->check(CLI::Range(0, 1000));
+  app.add_flag("--whole", options.whole, "Without the pods that want a share of a GPU");
   app.add_flag("!--no-bounds", options.bounds, "Without the bounds, which take the most time");
   app.add_flag("--json", options.json, "Print JSON");
   try {

@@ -90,6 +90,13 @@ std::vector<double> Trace::frequencies() const {
   return parts;
 }
 
+Trace without_shares(const Trace& trace) {
+  auto whole = trace;
+  std::erase_if(whole.pods,
+                [&](int shape) { return trace.shapes[static_cast<std::size_t>(shape)].shares(); });
+  return whole;
+}
+
 Result<Trace> read_trace(const std::string& folder, const std::string& list) {
   Trace trace;
   DROVER_TRY(const auto nodes, Table::read(folder + "/openb_node_list_gpu_node.csv"));

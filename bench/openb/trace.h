@@ -48,6 +48,9 @@ struct Trace {
   std::vector<double> frequencies() const;  ///< [shape]: parts of all pods
 };
 
+/// Of its pods those that want whole GPUs, or none.
+Trace without_shares(const Trace& trace);
+
 /// Reads `folder`/openb_node_list_gpu_node.csv and `folder`/openb_pod_list_`list`.csv.
 Result<Trace> read_trace(const std::string& folder, const std::string& list);
 
