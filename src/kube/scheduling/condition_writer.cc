@@ -27,12 +27,17 @@ ConditionWriter::~ConditionWriter() = default;
 void ConditionWriter::update(std::vector<Told> all) {
   const std::lock_guard lock(mutex_);
   std::unordered_set<std::string> there;
+  std::vector<std::string> news;
   for (auto& told : all) {
     there.insert(told.uid);
-    auto& wanted = entries_[told.uid].wanted;
-    wanted = std::move(told);
+    const auto [found, is_new] = entries_.try_emplace(told.uid);
+    if (is_new) news.push_back(told.uid);
+    found->second.wanted = std::move(told);
   }
   std::erase_if(entries_, [&](const auto& entry) { return !there.contains(entry.first); });
+  // Whoever comes now is told before the many that have waited for a word: somebody may look at it.
+  if (due_.size() > 2 * entries_.size()) due_.clear();  // most are gone, and it is filled anew
+  due_.insert(due_.end(), news.rbegin(), news.rend());
   changed_.notify_one();
 }
 

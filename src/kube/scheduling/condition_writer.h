@@ -2,7 +2,8 @@
 
 // Writes into pods why they wait: the condition PodScheduled, where kubectl and autoscalers look for it; and
 // into Kubernetes' own PodGroups how they stand. Not more than so many in a second, those first that have no
-// word yet. What one is told may change after a second, and then ever more rarely. Thread safe.
+// word yet, and of them who came last. What one is told may change after a second, and then ever more
+// rarely. Thread safe.
 
 #include <chrono>
 #include <condition_variable>
