@@ -78,6 +78,7 @@ TEST(Scheduler, DecidesAnewOnlyForWhatWaits) {
   EXPECT_FALSE(scheduler.has_changed());
   for (const auto* name : {"next", "late"}) scheduler.put_pod({asking_pod(name, {.gpus = 1})});
   EXPECT_THAT(started(scheduler.decide(kMoment)), SizeIs(1));
+  EXPECT_THAT(started(scheduler.decide(kMoment)), IsEmpty());
   EXPECT_FALSE(scheduler.has_changed());
   scheduler.remove_pod("uid-train");
   EXPECT_TRUE(scheduler.has_changed());
