@@ -127,7 +127,7 @@ Result<json> make_pods(kube::Api& api, const Options& options) {
   std::unique_ptr<Observer> observer;
   if (options.patience > 0) {
     DROVER_TRY(observer, Observer::start(api, options.name_space, options.scheduler,
-                                         options.reasons ? Seen::kReason : Seen::kBound));
+                                         options.reasons ? Seen::kReason : Seen::kBound, options.name));
   }
   const auto count = static_cast<std::size_t>(options.count);
   const auto begin = std::chrono::system_clock::now();

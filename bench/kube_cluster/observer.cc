@@ -20,7 +20,8 @@ bool is_told_why(const json& pod) {
 }  // namespace
 
 Result<std::unique_ptr<Observer>> Observer::start(kube::Api& api, const std::string& name_space,
-                                                  const std::string& scheduler, Seen what) {
+                                                  const std::string& scheduler, Seen what,
+                                                  std::string prefix) {
   kube::WatchRequest request;
   request.selection = {.resource = kube::kPods,
                        .name_space = name_space,
@@ -30,13 +31,14 @@ Result<std::unique_ptr<Observer>> Observer::start(kube::Api& api, const std::str
   if (what == Seen::kBound) request.selection.field_selector += ",spec.nodeName!=";
   const kube::ListListener listener{.begin = [] {}, .take = [](json&) {}};
   DROVER_TRY(request.resource_version, api.list_each(request.selection, listener));
-  return std::unique_ptr<Observer>(new Observer(api, std::move(request), what));
+  return std::unique_ptr<Observer>(new Observer(api, std::move(request), what, std::move(prefix)));
 }
 
-Observer::Observer(kube::Api& api, kube::WatchRequest request, Seen what)
+Observer::Observer(kube::Api& api, kube::WatchRequest request, Seen what, std::string prefix)
     : api_(api),
       request_(std::move(request)),
       what_(what),
+      prefix_(std::move(prefix)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void Observer::run(const std::stop_token& stop) {
@@ -48,10 +50,11 @@ void Observer::run(const std::stop_token& stop) {
           request_.resource_version = kube::text_at(*event.object, "/metadata/resourceVersion");
           if (event.type == kube::WatchEventType::kBookmark || event.type == kube::WatchEventType::kDeleted)
             return {};
+          const auto name = kube::text_at(*event.object, "/metadata/name");
+          if (!name.starts_with(prefix_)) return {};
           if (what_ == Seen::kReason && !is_told_why(*event.object)) return {};
           const std::lock_guard lock(mutex_);
-          if (seen_.emplace(kube::text_at(*event.object, "/metadata/name"), now).second)
-            changed_.notify_all();
+          if (seen_.emplace(name, now).second) changed_.notify_all();
           return {};
         },
         stop);

@@ -21,9 +21,11 @@ enum class Seen { kBound, kReason };
 
 class Observer {
  public:
-  /// Of pods of this scheduler that come to be so after it was made. `api` outlives it.
+  /// Of pods of this scheduler, whose names begin so, that come to be so after it was made. `api` outlives
+  /// it.
   static Result<std::unique_ptr<Observer>> start(kube::Api& api, const std::string& name_space,
-                                                 const std::string& scheduler, Seen what);
+                                                 const std::string& scheduler, Seen what,
+                                                 std::string prefix = "");
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
@@ -33,12 +35,13 @@ class Observer {
   std::map<std::string, WallTime> seen() const;
 
  private:
-  Observer(kube::Api& api, kube::WatchRequest request, Seen what);
+  Observer(kube::Api& api, kube::WatchRequest request, Seen what, std::string prefix);
   void run(const std::stop_token& stop);
 
   kube::Api& api_;
   kube::WatchRequest request_;
   const Seen what_;
+  const std::string prefix_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<std::string, WallTime> seen_;
