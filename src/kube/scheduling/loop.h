@@ -62,7 +62,7 @@ class SchedulingLoop {
   void change(Change change);
   /// From now on it decides.
   void begin();
-  /// What queues hold, as of a second ago; nullptr before it has begun.
+  /// What queues hold, as of some seconds ago; nullptr before it has begun.
   std::shared_ptr<const scheduler::Scheduler::Use> use() const;
 
  private:
