@@ -99,8 +99,8 @@ void run_gang(const Load& load) {
   }
   const auto begin = Clock::now();
   const auto round = scheduler.decide(TimePoint(std::chrono::hours(1)));
-  fmt::print("a gang of {} in one of {} racks, on {} nodes: {:.1f} ms\n", bound(round), load.racks, load.nodes,
-             milliseconds(Clock::now() - begin));
+  fmt::print("a gang of {} in one of {} racks, on {} nodes: {:.1f} ms\n", bound(round), load.racks,
+             load.nodes, milliseconds(Clock::now() - begin));
 }
 
 void run(const Load& load) {
