@@ -4,30 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "kube/scheduler/scheduler.h"
 
 namespace drover::kube::scheduler {
-namespace {
 
-constexpr auto kUntilItIsUndone = std::chrono::seconds(5);
-
-}  // namespace
-
-void Scheduler::undo(LeftClaim left, TimePoint now, Round& round) {
+void Scheduler::undo(LeftClaim left, Round& round) {
   auto& known = pods_.at(left.pod.uid);
   ++known.undoing;
   known.until_undone = true;
-  known.not_before = now + kUntilItIsUndone;
   round.left_claims.push_back(std::move(left));
 }
 
-void Scheduler::undone(const LeftClaim& left) {
+void Scheduler::undone(const LeftClaim& left, TimePoint until) {
   changed_ = true;
-  if (const auto found = pods_.find(left.pod.uid); found != pods_.end())
-    found->second.undoing = std::max(found->second.undoing - 1, 0);
+  if (const auto found = pods_.find(left.pod.uid); found != pods_.end()) {
+    auto& known = found->second;
+    known.undoing = std::max(known.undoing - 1, 0);
+    if (known.until_undone) known.not_before = until;
+  }
   const auto decided = decided_claims_.find(left.uid);
   if (left.made || decided == decided_claims_.end()) return;
   const auto is_decided = [&](const ClaimConsumer& user) {
@@ -47,27 +43,27 @@ void Scheduler::note_undone(const std::string& pod_uid) {
 }
 
 /// As long as there is one it is not planned: what has it may be what it needs.
-bool Scheduler::has_left_claims(const std::string& uid, TimePoint now, Round& round) {
+bool Scheduler::has_left_claims(const std::string& uid, Round& round) {
   drop_claim_to_come(uid);  // nobody knows whether it was made: it would be here by now
   const auto left = claims_.made_for(pods_.at(uid).object.pod);
   if (left.empty()) return false;
   const auto name = left.front()->name;
   for (const auto* claim : left)
-    undo({name_of(pods_.at(uid).object.pod), claim->name, claim->uid, true}, now, round);
+    undo({name_of(pods_.at(uid).object.pod), claim->name, claim->uid, true}, round);
   hold({uid}, placement::Dimension::kHeld,
        fmt::format("waits until its claim '{}' of an earlier try is deleted", name), round);
   return true;
 }
 
 /// Where its devices are it cannot run: it may get others.
-void Scheduler::give_up_claims(const std::string& uid, TimePoint now, Round& round) {
+void Scheduler::give_up_claims(const std::string& uid, Round& round) {
   const auto& known = pods_.at(uid);
   if (known.undoing > 0 || !known.node.empty()) return;
   const auto& pod = known.object.pod;
   for (const auto& reference : pod.claims)
     if (const auto* const claim = claims_.pools().claim(pod.name_space, reference.claim);
         claim != nullptr && is_reserved_for(*claim, uid))
-      undo({name_of(pod), claim->name, claim->uid, false}, now, round);
+      undo({name_of(pod), claim->name, claim->uid, false}, round);
 }
 
 /// All or, when one of them could not be ended a moment ago, none. `why` names no pod yet.

@@ -80,7 +80,7 @@ TEST_F(HalfDoneClaim, IsGivenBackWhereItsNodeTakesThePodNoMore) {
   // Nothing is decided for it while it is being written.
   scheduler.put_claim(claim_for("one", 2));
   EXPECT_THAT(scheduler.decide(kMoment + 1min).starts, IsEmpty());
-  scheduler.undone(round.left_claims[0]);
+  scheduler.undone(round.left_claims[0], kMoment + 5s);
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("one on b:"));
 }
 
@@ -90,7 +90,7 @@ TEST_F(HalfDoneClaim, IsTriedAgainAWhileAfterItCouldNotBeGivenBack) {
   scheduler.put_pod(claiming("one"));
   const auto left = scheduler.decide(kMoment).left_claims;
   ASSERT_THAT(left, SizeIs(1));
-  scheduler.undone(left[0]);
+  scheduler.undone(left[0], kMoment + 5s);
   const auto soon = scheduler.decide(kMoment + 1s);
   EXPECT_THAT(soon.left_claims, IsEmpty());
   EXPECT_TRUE(soon.retry_at);
@@ -115,7 +115,7 @@ TEST_F(HalfDoneClaim, ThatWasNeverWrittenIsForgotten) {
   cordon_a();
   const auto round = scheduler.decide(kMoment);
   ASSERT_THAT(round.left_claims, SizeIs(1));
-  scheduler.undone(round.left_claims[0]);
+  scheduler.undone(round.left_claims[0], kMoment + 5s);
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("one on b:"));
 }
 

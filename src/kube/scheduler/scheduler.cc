@@ -372,7 +372,7 @@ Round Scheduler::decide(TimePoint now) {
         round.order.push_back(uid);
       }
   for (const auto* const uids : {&round.order, &round.held})
-    for (const auto& uid : *uids) give_up_claims(uid, now, round);
+    for (const auto& uid : *uids) give_up_claims(uid, round);
   end_half_gangs(now, round);
   for (auto& [uid, reasons] : round.waiting) tell_of_the_other_door(reasons);
   left_ = std::move(waiting);

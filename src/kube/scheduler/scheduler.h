@@ -182,8 +182,9 @@ class Scheduler {
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.
   void failed(const std::string& uid, TimePoint until = {}, bool claims_stand = false);
-  /// Whether or not it could be: it is tried again a while later, if it is still there.
-  void undone(const LeftClaim& left);
+  /// Whether or not it could be. The pod is planned again when the claim is told to be as it should, or from
+  /// `until` on: what is still there then is to be undone once more.
+  void undone(const LeftClaim& left, TimePoint until);
   /// Those that wait, of the last round, with what would help: as far as that is found in little time.
   struct Waiter {
     PodName pod;
@@ -279,9 +280,9 @@ class Scheduler {
   void put_places(const std::string& name);
   int gpus_by_limits(const Known& known) const;
   void evict_tainted(TimePoint now, Round& round);
-  bool has_left_claims(const std::string& uid, TimePoint now, Round& round);
-  void give_up_claims(const std::string& uid, TimePoint now, Round& round);
-  void undo(LeftClaim left, TimePoint now, Round& round);
+  bool has_left_claims(const std::string& uid, Round& round);
+  void give_up_claims(const std::string& uid, Round& round);
+  void undo(LeftClaim left, Round& round);
   void note_undone(const std::string& pod_uid);
   void evict(const std::vector<std::string>& uids, Eviction why, TimePoint now, Round& round);
   void end_half_gangs(TimePoint now, Round& round);

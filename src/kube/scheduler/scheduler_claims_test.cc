@@ -278,10 +278,10 @@ TEST_F(SchedulerLimitsByClaim, WhatIsLeftOfAnEarlierTryGoesFirst) {
   EXPECT_EQ(round.left_claims[0].pod.name, "one");
   const auto later = kMoment + std::chrono::minutes(1);
   EXPECT_THAT(anew.decide(later).left_claims, IsEmpty()) << "one thing at a time";
-  anew.undone(round.left_claims[0]);
+  anew.undone(round.left_claims[0], kMoment + std::chrono::seconds(5));
   EXPECT_THAT(anew.decide(kMoment).left_claims, IsEmpty()) << "it may be told in a moment";
   ASSERT_THAT(anew.decide(later).left_claims, SizeIs(1));
-  anew.undone(round.left_claims[0]);
+  anew.undone(round.left_claims[0], kMoment + std::chrono::seconds(5));
   anew.remove_claim("real-one");
   EXPECT_THAT(anew.decide(kMoment).starts, SizeIs(1));
 }

@@ -99,7 +99,7 @@ bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimeP
     round.retry_at = std::min(round.retry_at.value_or(known.not_before), known.not_before);
     return false;
   }
-  if (has_left_claims(uid, now, round)) return false;
+  if (has_left_claims(uid, round)) return false;
   const auto& pod = known.object.pod;
   auto why = known.object.mistake;
   if (why.empty())

@@ -37,7 +37,7 @@ class Written : public Api {
 };
 
 ConditionWriter::Told waits(const std::string& name) {
-  return {{.uid = "uid-" + name, .name_space = "team", .name = name}, "there is no room"};
+  return {.object = {kPods, "team", name}, .uid = "uid-" + name, .message = "there is no room"};
 }
 
 TEST(ConditionWriter, WhoComesNowIsToldBeforeTheManyThatWaitForAWord) {

@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds kLongestLook{5000};
 constexpr std::size_t kMostFailures = 10'000;  // that are remembered of pods that may be gone
 constexpr std::chrono::milliseconds kBetweenTellings{1000};
 constexpr std::chrono::milliseconds kUntilItBegins{100};
+constexpr std::chrono::milliseconds kUntilItIsTold{5000};  ///< by the API server, at the latest
 constexpr const char* kEnded = "ended by the scheduler to make room for a pod with a higher claim";
 constexpr const char* kOwnGroups = "scheduling.k8s.io";  ///< of which PodGroups the scheduler tells
 
@@ -144,7 +145,7 @@ std::chrono::milliseconds SchedulingLoop::decide() {
                      "kept for it on {} is for others now",
                      format_duration(options_.scheduler.release_grace), lapse.node)});
   for (const auto& left : round.left_claims)
-    if (!writers_.post(kEverybody, [this, left] { undo(left); })) scheduler_.undone(left);
+    if (!writers_.post(kEverybody, [this, left] { undo(left); })) scheduler_.undone(left, now + options_.first_retry);
   for (const auto& eviction : round.evictions)
     if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
       fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
@@ -288,7 +289,8 @@ void SchedulingLoop::undo(const scheduler::LeftClaim& left) {
     options_.warn(fmt::format("The claim '{}' of an earlier try for the pod {} is not {}: {}", left.claim,
                               shown(left.pod), left.made ? "deleted" : "given back",
                               to_string(done.error())));
-  change([left](scheduler::Scheduler& scheduler) { scheduler.undone(left); });
+  const auto until = wall_clock() + (done ? kUntilItIsTold : options_.first_retry);
+  change([left, until](scheduler::Scheduler& scheduler) { scheduler.undone(left, until); });
 }
 
 void SchedulingLoop::evict(const scheduler::Eviction& eviction) {

@@ -89,23 +89,23 @@ ClaimBook::Claims ClaimBook::made_for(const Pod& pod) const {
   return claims;
 }
 
-std::vector<std::pair<std::string, Taint>> ClaimBook::ended_by_taints() const {
-  std::vector<std::pair<std::string, Taint>> pods;
+std::vector<ClaimBook::TaintedPod> ClaimBook::ended_by_taints() const {
+  std::vector<TaintedPod> pods;
   const auto ends = [](const Taint& taint) { return taint.effect == "NoExecute"; };
-  const auto look_at = [&](const std::string& pod, const ResourceClaim& claim) {
+  const auto look_at = [&](const ResourceClaim& claim) {
     for (const auto& device : claim.allocation->devices) {
       const auto taints = pools_.taints_of(device.id);
       const auto found = std::ranges::find_if(taints, ends);
       if (found == taints.end()) continue;
-      pods.emplace_back(pod, *found);
+      pods.push_back({claim.name_space, claim.owner_uid, *found});
       return true;
     }
     return false;
   };
-  for (const auto& [pod, uids] : made_)
+  for (const auto& [owner, uids] : made_)
     for (const auto& uid : uids)
       if (const auto* const claim = pools_.claim(uid))
-        if (claim->allocation && look_at(pod, *claim)) break;
+        if (claim->allocation && look_at(*claim)) break;
   return pods;
 }
 

@@ -59,9 +59,12 @@ class ClaimBook {
   Result<Claims> claims_of(const Pod& pod) const;
   /// Those that were made for the pod's resources. What is in another namespace is not, whatever it says.
   Claims made_for(const Pod& pod) const;
-  /// The pods for whose resources claims have devices with a taint that ends who has them (NoExecute): their
-  /// uids, and one such taint.
-  std::vector<std::pair<std::string, Taint>> ended_by_taints() const;
+  struct TaintedPod {
+    std::string name_space, uid;
+    Taint taint;  ///< one of them
+  };
+  /// The pods for whose resources claims have devices with a taint that ends who has them (NoExecute).
+  std::vector<TaintedPod> ended_by_taints() const;
   /// Whether some node might give it resources by claim.
   bool may_need_claim(const PodTemplate& pod) const;
   /// The claim, as it would be made for the pod's resources that this node gives so; nullopt when there are
