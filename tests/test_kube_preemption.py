@@ -87,7 +87,8 @@ class DeviceTaintTest(scheduling.DeviceTest):
         self.cluster.apply(slices)
         said = {}
         for name in ("by-limits", "by-claim"):
-            drover.wait_for(lambda name=name: (pod := self.cluster.get("pod", name)) is None or target(pod), f"{name} to be ended")
+            drover.wait_for(lambda name=name: (pod := self.cluster.get("pod", name)) is None or
+                            target(pod) and "deletionTimestamp" in pod["metadata"], f"{name} to be ended")
             said[name] = self.cluster.get("pod", name)
         self.assertEqual(target(said["by-limits"])[0]["reason"], "DeletionByDeviceTaintManager")
         self.assertIn("the taint 'sick'", target(said["by-limits"])[0]["message"])

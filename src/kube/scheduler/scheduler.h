@@ -177,7 +177,9 @@ class Scheduler {
   }
 
   /// Whether something waits for which the next decision may be another than the last one.
-  bool has_changed() const { return changed_ && !waiting_.empty(); }
+  bool has_changed() const {
+    return changed_ && (!waiting_.empty() || !volume_waits_.empty() || !held_.empty() || taints_changed_);
+  }
   Round decide(TimePoint now);
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.
@@ -337,7 +339,7 @@ class Scheduler {
   std::string last_node_;               ///< of placement's, as far as they are in order
   bool out_of_order_ = false;
   bool changed_ = true;
-  bool taints_changed_ = true;  ///< of devices, or who has them
+  bool taints_changed_ = false;  ///< of devices, or who has them
   bool improvised_ = false;     ///< in this round something was put elsewhere than planned
   Waiting left_;             ///< what did not start in the last round
   TimePoint decided_at_{};

@@ -99,6 +99,7 @@ TEST_F(SchedulerVolumes, ThatCouldNotBeMadeAreTriedAnew) {
   auto claim = claim_of("train");
   claim.selected_node = "a";
   put(claim);
+  EXPECT_TRUE(scheduler.has_changed());  // though nobody else waits
   EXPECT_THAT(scheduler.decide(kMoment).volume_undos, IsEmpty());
   put(claim_of("train"));  // so a provisioner says that it has failed
   auto round = scheduler.decide(kMoment);
