@@ -340,8 +340,8 @@ class Scheduler {
   bool out_of_order_ = false;
   bool changed_ = true;
   bool taints_changed_ = false;  ///< of devices, or who has them
-  bool improvised_ = false;     ///< in this round something was put elsewhere than planned
-  Waiting left_;             ///< what did not start in the last round
+  bool improvised_ = false;      ///< in this round something was put elsewhere than planned
+  Waiting left_;                 ///< what did not start in the last round
   TimePoint decided_at_{};
   std::map<std::string, std::vector<std::string>>
       remedies_;  ///< of jobs in left_, as far as they were sought

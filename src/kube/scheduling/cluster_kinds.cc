@@ -147,14 +147,15 @@ ClusterKind csi_drivers_kind() {
 }
 
 ClusterKind storage_capacities_kind() {
-  return {kStorageCapacities, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto capacity, scheduler::read_storage_capacity(object));
-            return ObjectChange{in_cluster([capacity = std::move(capacity)](Cluster& to) {
-                                  to.put_storage_capacity(capacity);
-                                }),
-                                in_cluster([space = namespace_of(object), name = name_of(object)](
-                                               Cluster& to) { to.remove_storage_capacity(space, name); })};
-          }};
+  return {
+      kStorageCapacities, true, [](const json& object) -> Result<ObjectChange> {
+        DROVER_TRY(auto capacity, scheduler::read_storage_capacity(object));
+        return ObjectChange{
+            in_cluster([capacity = std::move(capacity)](Cluster& to) { to.put_storage_capacity(capacity); }),
+            in_cluster([space = namespace_of(object), name = name_of(object)](Cluster& to) {
+              to.remove_storage_capacity(space, name);
+            })};
+      }};
 }
 
 ClusterKind budgets_kind() {

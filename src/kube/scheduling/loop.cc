@@ -145,7 +145,8 @@ std::chrono::milliseconds SchedulingLoop::decide() {
                      "kept for it on {} is for others now",
                      format_duration(options_.scheduler.release_grace), lapse.node)});
   for (const auto& left : round.left_claims)
-    if (!writers_.post(kEverybody, [this, left] { undo(left); })) scheduler_.undone(left, now + options_.first_retry);
+    if (!writers_.post(kEverybody, [this, left] { undo(left); }))
+      scheduler_.undone(left, now + options_.first_retry);
   for (const auto& eviction : round.evictions)
     if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
       fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
