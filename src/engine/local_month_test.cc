@@ -210,6 +210,7 @@ class LocalMonthTest : public testing::LocalEngineTest {
     };
     all.strangers = nullptr;
     all.task_space = nullptr;
+    all.events.most = 200;  // each life counts them, and there are thousands
     return all;
   }
 
