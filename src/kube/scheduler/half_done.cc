@@ -24,16 +24,10 @@ void Scheduler::undone(const LeftClaim& left, TimePoint until) {
     known.undoing = std::max(known.undoing - 1, 0);
     if (known.until_undone) known.not_before = until;
   }
-  const auto decided = decided_claims_.find(left.uid);
-  if (left.made || decided == decided_claims_.end()) return;
-  const auto is_decided = [&](const ClaimConsumer& user) {
-    const auto found = pods_.find(user.uid);
-    return found != pods_.end() && !found->second.node.empty();
-  };
-  if (std::ranges::any_of(decided->second.now.reserved_for, is_decided)) return;
-  auto told = std::move(decided->second.told);
-  decided_claims_.erase(decided);
-  put_claim(std::move(told));
+  if (left.made || !decided_claims_.contains(left.uid)) return;
+  forget_decided(left.uid, left.pod.uid);
+  follow_claim(left.uid);
+  note_undone(left.pod.uid);
 }
 
 /// Its claims are as they should be: it need not wait longer than for that.

@@ -119,6 +119,18 @@ TEST_F(HalfDoneClaim, ThatWasNeverWrittenIsForgotten) {
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("one on b:"));
 }
 
+/// It could be neither written nor taken back; the second time the API server says that nothing of it stands.
+TEST_F(HalfDoneClaim, ThatWasFoundNotToStandIsForgotten) {
+  scheduler.put_claim(claim_for("one", 2));
+  scheduler.put_pod(claiming("one"));
+  for (const bool stands : {true, false}) {
+    ASSERT_THAT(started(scheduler.decide(kMoment)), ElementsAre("one on a:"));
+    scheduler.failed("uid-one", kMoment, stands);
+  }
+  cordon_a();
+  EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("one on b:"));
+}
+
 class HalfGang : public ::testing::Test {
  protected:
   HalfGang() {

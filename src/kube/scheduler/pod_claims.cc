@@ -254,18 +254,29 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
 
 void Scheduler::give_back_claims(Known& known, bool stand) {
   for (const auto& decision : std::exchange(known.claims, {})) {
-    const auto decided = decided_claims_.find(decision.uid);
-    if (decided == decided_claims_.end() || stand) continue;  // the API server has it, or may have it
-    if (decision.made) {
+    if (!decided_claims_.contains(decision.uid) || stand) continue;  // the API server has it, or may have it
+    if (decision.made)
       drop_claim(decision.uid);
-      continue;
-    }
-    auto claim = std::move(decided->second.now);
-    decided_claims_.erase(decided);
-    if (decision.allocation) claim.allocation.reset();
-    std::erase_if(claim.reserved_for, [&](const auto& user) { return user.uid == known.object.pod.uid; });
-    claims_.put_claim(std::move(claim));
+    else
+      forget_decided(decision.uid, known.object.pod.uid);
   }
+}
+
+/// What was decided of the claim for that pod is not done. As far as it was for others too, it stands.
+void Scheduler::forget_decided(const std::string& claim_uid, const std::string& pod_uid) {
+  const auto found = decided_claims_.find(claim_uid);
+  if (found == decided_claims_.end()) return;
+  const auto is_its = [&](const ClaimConsumer& user) { return user.uid == pod_uid; };
+  const auto is_decided = [&](const ClaimConsumer& user) {
+    const auto pod = pods_.find(user.uid);
+    return pod != pods_.end() && !pod->second.node.empty();
+  };
+  auto& decided = found->second;
+  std::erase_if(decided.now.reserved_for, is_its);
+  std::erase_if(decided.told.reserved_for, is_its);
+  if (std::ranges::any_of(decided.now.reserved_for, is_decided)) return claims_.put_claim(decided.now);
+  claims_.put_claim(std::move(decided.told));
+  decided_claims_.erase(found);
 }
 
 }  // namespace drover::kube::scheduler

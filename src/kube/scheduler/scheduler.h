@@ -298,6 +298,7 @@ class Scheduler {
   bool drop_claim_to_come(const std::string& pod_uid);
   bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
   void give_back_claims(Known& known, bool stand);
+  void forget_decided(const std::string& claim_uid, const std::string& pod_uid);
 
   std::string queue_of(const Known& known) const;
   placement::Job job_of(const Known& known, const std::string& queue) const;
