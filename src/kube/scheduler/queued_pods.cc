@@ -54,7 +54,7 @@ void Scheduler::end_holds(TimePoint now, Round& round) {
       held_.insert(uid);
       continue;
     }
-    round.lapses.push_back({{uid, pod.name_space, pod.name}, known.node});
+    round.lapses.push_back({name_of(pod), known.node});
     give_back(uid, known);
     lapse(known);
     take(uid, known);

@@ -149,8 +149,9 @@ std::optional<Scheduler::Rehearsal::Decisions> Scheduler::Rehearsal::start_of(
   if (plans_left_ == 0) return std::nullopt;
   --plans_left_;
   auto before = std::exchange(same->gang, instead);
-  auto plan = placement::plan(scheduler_.places_, scheduler_.sharing_.rules, jobs,
-                              scheduler_.bound_.running(), scheduler_.decided_at_);
+  auto plan =
+      placement::plan(scheduler_.places_, scheduler_.sharing_.rules, jobs, scheduler_.bound_.running(),
+                      scheduler_.decided_at_, scheduler_.budgets_.budgets());
   same->gang = std::move(before);
   for (auto& start : plan.starts)
     if (start.job == job.id) return std::move(start.decisions);

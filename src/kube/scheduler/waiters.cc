@@ -33,8 +33,7 @@ std::vector<Scheduler::Waiter> Scheduler::waiters(const Round& round) {
     const auto job = planned.find(uid);
     const bool in_line = job != planned.end();
     auto queue = in_line ? job->second->queue : queue_of(found->second);
-    Waiter waiter{{object.pod.uid, object.pod.name_space, object.pod.name},
-                  {.reasons = round.waiting.at(uid), .nodes = places_.size()}};
+    Waiter waiter{name_of(object.pod), {.reasons = round.waiting.at(uid), .nodes = places_.size()}};
     name_queues(waiter.why.reasons);
     waiter.why.queue = queue == placement::kDefaultQueue ? "" : queue_name(queue);
     if (in_line) {

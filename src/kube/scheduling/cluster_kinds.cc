@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "kube/gpu_topology.h"
@@ -46,6 +49,22 @@ std::string namespace_of(const json& object) {
 template <typename Apply>
 SchedulerChange in_cluster(Apply apply) {
   return [apply = std::move(apply)](Scheduler& scheduler) { scheduler.change_cluster(apply); };
+}
+
+/// What stands in the cluster as it was read. `remove` wants its name, after its namespace where it has one.
+template <typename Read, typename Put, typename Remove>
+ClusterKind kept_in_cluster(const Resource& resource, Read read, Put put, Remove remove) {
+  return {resource, true, [=](const json& object) -> Result<ObjectChange> {
+            DROVER_TRY(auto value, read(object));
+            return ObjectChange{
+                in_cluster([value = std::move(value), put](Cluster& to) { std::invoke(put, to, value); }),
+                in_cluster([space = namespace_of(object), name = name_of(object), remove](Cluster& to) {
+                  if constexpr (std::is_invocable_v<Remove, Cluster&, std::string, std::string>)
+                    std::invoke(remove, to, space, name);
+                  else
+                    std::invoke(remove, to, name);
+                })};
+          }};
 }
 
 /// nullopt for a node whose GPUs are only counted.
@@ -95,67 +114,6 @@ ClusterKind namespaces_kind() {
                                 },
                                 [name = name_of(object)](Scheduler& to) { to.remove_namespace(name); }};
           }};
-}
-
-ClusterKind volume_claims_kind() {
-  return {kVolumeClaims, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto claim, scheduler::read_volume_claim(object));
-            return ObjectChange{
-                in_cluster([claim = std::move(claim)](Cluster& to) { to.put_volume_claim(claim); }),
-                in_cluster([space = namespace_of(object), name = name_of(object)](Cluster& to) {
-                  to.remove_volume_claim(space, name);
-                })};
-          }};
-}
-
-ClusterKind volumes_kind() {
-  return {kVolumes, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto volume, scheduler::read_volume(object));
-            return ObjectChange{
-                in_cluster([volume = std::move(volume)](Cluster& to) { to.put_volume(volume); }),
-                in_cluster([name = name_of(object)](Cluster& to) { to.remove_volume(name); })};
-          }};
-}
-
-ClusterKind csi_nodes_kind() {
-  return {kCsiNodes, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto drivers, scheduler::read_csi_node(object));
-            return ObjectChange{
-                in_cluster([drivers = std::move(drivers)](Cluster& to) { to.put_csi_drivers(drivers); }),
-                in_cluster([name = name_of(object)](Cluster& to) {
-                  to.put_csi_drivers({.node_name = name, .limited = {}});
-                })};
-          }};
-}
-
-ClusterKind storage_classes_kind() {
-  return {kStorageClasses, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto read, scheduler::read_storage_class(object));
-            return ObjectChange{
-                in_cluster([read = std::move(read)](Cluster& to) { to.put_storage_class(read); }),
-                in_cluster([name = name_of(object)](Cluster& to) { to.remove_storage_class(name); })};
-          }};
-}
-
-ClusterKind csi_drivers_kind() {
-  return {kCsiDrivers, true, [](const json& object) -> Result<ObjectChange> {
-            DROVER_TRY(auto driver, scheduler::read_csi_driver(object));
-            return ObjectChange{
-                in_cluster([driver = std::move(driver)](Cluster& to) { to.put_csi_driver(driver); }),
-                in_cluster([name = name_of(object)](Cluster& to) { to.remove_csi_driver(name); })};
-          }};
-}
-
-ClusterKind storage_capacities_kind() {
-  return {
-      kStorageCapacities, true, [](const json& object) -> Result<ObjectChange> {
-        DROVER_TRY(auto capacity, scheduler::read_storage_capacity(object));
-        return ObjectChange{
-            in_cluster([capacity = std::move(capacity)](Cluster& to) { to.put_storage_capacity(capacity); }),
-            in_cluster([space = namespace_of(object), name = name_of(object)](Cluster& to) {
-              to.remove_storage_capacity(space, name);
-            })};
-      }};
 }
 
 ClusterKind budgets_kind() {
@@ -215,20 +173,22 @@ ClusterKind groups_kind(const Resource& resource) {
 
 std::vector<ClusterKind> cluster_kinds(const ServerVersion& version,
                                        std::function<void(const std::string&)> warn) {
-  std::vector<ClusterKind> kinds{nodes_kind(std::move(warn)),
-                                 pods_kind(version),
-                                 namespaces_kind(),
-                                 volume_claims_kind(),
-                                 volumes_kind(),
-                                 csi_nodes_kind(),
-                                 storage_classes_kind(),
-                                 csi_drivers_kind(),
-                                 storage_capacities_kind(),
-                                 budgets_kind(),
-                                 device_classes_kind(),
-                                 slices_kind(),
-                                 taint_rules_kind(),
-                                 claims_kind()};
+  std::vector<ClusterKind> kinds{
+      nodes_kind(std::move(warn)), pods_kind(version), namespaces_kind(),  budgets_kind(),
+      device_classes_kind(),       slices_kind(),      taint_rules_kind(), claims_kind()};
+  const auto keep = [&](const Resource& resource, auto read, auto put, auto remove) {
+    kinds.push_back(kept_in_cluster(resource, read, put, remove));
+  };
+  keep(kVolumeClaims, scheduler::read_volume_claim, &Cluster::put_volume_claim,
+       &Cluster::remove_volume_claim);
+  keep(kVolumes, scheduler::read_volume, &Cluster::put_volume, &Cluster::remove_volume);
+  keep(kStorageClasses, scheduler::read_storage_class, &Cluster::put_storage_class,
+       &Cluster::remove_storage_class);
+  keep(kStorageCapacities, scheduler::read_storage_capacity, &Cluster::put_storage_capacity,
+       &Cluster::remove_storage_capacity);
+  keep(kCsiDrivers, scheduler::read_csi_driver, &Cluster::put_csi_driver, &Cluster::remove_csi_driver);
+  keep(kCsiNodes, scheduler::read_csi_node, &Cluster::put_csi_drivers,
+       [](Cluster& to, const std::string& name) { to.put_csi_drivers({.node_name = name, .limited = {}}); });
   for (const auto& resource : kPodGroups) kinds.push_back(groups_kind(resource));
   return kinds;
 }
