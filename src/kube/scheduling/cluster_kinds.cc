@@ -173,9 +173,7 @@ ClusterKind groups_kind(const Resource& resource) {
 
 std::vector<ClusterKind> cluster_kinds(const ServerVersion& version,
                                        std::function<void(const std::string&)> warn) {
-  std::vector<ClusterKind> kinds{
-      nodes_kind(std::move(warn)), pods_kind(version), namespaces_kind(),  budgets_kind(),
-      device_classes_kind(),       slices_kind(),      taint_rules_kind(), claims_kind()};
+  std::vector<ClusterKind> kinds{nodes_kind(std::move(warn)), pods_kind(version), namespaces_kind()};
   const auto keep = [&](const Resource& resource, auto read, auto put, auto remove) {
     kinds.push_back(kept_in_cluster(resource, read, put, remove));
   };
@@ -189,6 +187,8 @@ std::vector<ClusterKind> cluster_kinds(const ServerVersion& version,
   keep(kCsiDrivers, scheduler::read_csi_driver, &Cluster::put_csi_driver, &Cluster::remove_csi_driver);
   keep(kCsiNodes, scheduler::read_csi_node, &Cluster::put_csi_drivers,
        [](Cluster& to, const std::string& name) { to.put_csi_drivers({.node_name = name, .limited = {}}); });
+  for (auto kind : {budgets_kind(), device_classes_kind(), slices_kind(), taint_rules_kind(), claims_kind()})
+    kinds.push_back(std::move(kind));
   for (const auto& resource : kPodGroups) kinds.push_back(groups_kind(resource));
   return kinds;
 }

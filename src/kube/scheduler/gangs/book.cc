@@ -270,6 +270,13 @@ std::vector<GangIdentity> GangBook::of_kind(GangKind kind) const {
   return gangs;
 }
 
+std::vector<GangIdentity> GangBook::half() const {
+  std::vector<GangIdentity> half;
+  for (const auto& [gang, entries] : gangs_)
+    if (Look(gang, entries, *this).view().half) half.push_back(gang);
+  return half;
+}
+
 std::vector<ObjectPath> GangBook::absent() const {
   std::vector<ObjectPath> absent;
   for (const auto& [unused, known] : objects_)

@@ -67,6 +67,8 @@ class GangBook {
   std::string queue_of(const GangIdentity& gang) const;
   /// Those of which there are pods.
   std::vector<GangIdentity> of_kind(GangKind kind) const;
+  /// The gangs that are half started: after a crash, and after a pod was lost.
+  std::vector<GangIdentity> half() const;
   /// The objects that gangs ask for and nobody has put.
   std::vector<ObjectPath> absent() const;
   /// Those whose view may be another than when this was asked last.

@@ -90,11 +90,13 @@ TEST(GangBook, TheMinimumStartsTogetherAndTheRestOneByOne) {
   EXPECT_TRUE(view.half);
   EXPECT_THAT(view.bound, ElementsAre("a"));
   EXPECT_THAT(view.together, ElementsAre("d"));
+  EXPECT_THAT(book.half(), ElementsAre(kTrain));
   book.put_pod(pod("d", "n1"), native());
   view = book.view(kTrain);
   EXPECT_FALSE(view.half);
   EXPECT_THAT(view.together, IsEmpty());
   EXPECT_THAT(view.later, ElementsAre("b", "c"));
+  EXPECT_THAT(book.half(), IsEmpty());
 }
 
 TEST(GangBook, WhoFollowsAFailedPodStartsBesideTheOthersAndAllThatFailedStartAnew) {
