@@ -141,7 +141,7 @@ Status run(const cli::KubeSchedulerOptions& options) {
   const kube::ClusterWatch watch(*api, loop, version, warn);
   DROVER_CHECK_OK(watch.wait_until_listed(kListing));
   bool begun = false;
-  while (!signals.came_within(begun ? std::chrono::milliseconds(1h) : 50ms)) {
+  while (!signals.came_within(begun ? std::chrono::milliseconds(1h) : 20ms)) {
     if (begun || !leadership.may_begin()) continue;
     begun = true;
     loop.begin();

@@ -29,12 +29,19 @@ Result<json> Api::get(const ObjectPath& path) {
 }
 
 Result<json> Api::create(const ObjectPath& collection, const json& object) {
-  return send(
-      {.verb = "create", .path = collection, .content_type = "application/json", .body = to_text(object)});
+  return send({.verb = "create",
+               .path = collection,
+               .content_type = "application/json",
+               .body = to_text(object),
+               .managed_fields = false});
 }
 
 Result<json> Api::replace(const ObjectPath& path, const json& object) {
-  return send({.verb = "update", .path = path, .content_type = "application/json", .body = to_text(object)});
+  return send({.verb = "update",
+               .path = path,
+               .content_type = "application/json",
+               .body = to_text(object),
+               .managed_fields = false});
 }
 
 Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patch) {
@@ -43,7 +50,8 @@ Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patc
       {.verb = "patch",
        .path = path,
        .content_type = strategic ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
-       .body = to_text(patch)});
+       .body = to_text(patch),
+       .managed_fields = false});
 }
 
 Result<json> Api::apply(const ObjectPath& path, const json& object, const std::string& field_manager) {

@@ -37,7 +37,7 @@ struct ApiRequest {
   /// Of a create: the server does it once however often it is asked, by its name or a precondition, and the
   /// caller knows what kConflict may mean then. Others are not sent again once the server may have them.
   bool repeatable = false;
-  bool managed_fields = true;             ///< of the items of a list that are handed over
+  bool managed_fields = true;             ///< of what is answered
   std::chrono::milliseconds patience{0};  ///< for all attempts together; 0: the client's own
 };
 
@@ -77,7 +77,8 @@ class Api {
   virtual Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) = 0;
 
   Result<nlohmann::json> get(const ObjectPath& path);
-  /// `collection` has no name: it stands in the object.
+  /// `collection` has no name: it stands in the object. What was written comes back without managedFields,
+  /// as from replace() and patch(); to write that again leaves them as they are.
   Result<nlohmann::json> create(const ObjectPath& collection, const nlohmann::json& object);
   /// kConflict when the object has another resourceVersion by now than `object`.
   Result<nlohmann::json> replace(const ObjectPath& path, const nlohmann::json& object);

@@ -11,19 +11,39 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 
 void EventBook::add(const EventTarget& target, const EventText& text, TimePoint now) {
   forget_old(now);
-  const Key key{target, text};
-  if (!entries_.contains(key)) {
-    if (entries_.size() >= limits_.most) forget_one_written();
+  auto found = entries_.find({target, text});
+  if (found == entries_.end()) {
+    if (entries_.size() >= limits_.most && !written_.empty())
+      forget(entries_.find(*written_.begin()->second));
     if (entries_.size() >= limits_.most || !may_begin(target, now)) {
       ++dropped_;
       return;
     }
+    found = entries_.try_emplace({target, text}).first;
+    found->second.first = found->second.not_before = now;
+  } else {
+    leave_line(found);
   }
-  auto& entry = entries_[key];
-  if (entry.count == 0) entry.first = entry.not_before = now;
+  auto& entry = found->second;
   ++entry.count;
   entry.last = now;
   entry.pending = true;
+  line_up(found);
+}
+
+void EventBook::line_up(Entries::iterator entry) {
+  auto& [key, what] = *entry;
+  what.place = what.pending ? what.not_before : what.last;
+  line_of(what).emplace(what.place, &key);
+}
+
+void EventBook::leave_line(Entries::iterator entry) {
+  line_of(entry->second).erase({entry->second.place, &entry->first});
+}
+
+void EventBook::forget(Entries::iterator entry) {
+  leave_line(entry);
+  entries_.erase(entry);
 }
 
 bool EventBook::may_begin(const EventTarget& target, TimePoint now) {
@@ -42,60 +62,53 @@ bool EventBook::may_begin(const EventTarget& target, TimePoint now) {
 void EventBook::forget_old(TimePoint now) {
   if (now >= looked_ && now - looked_ < kBetweenLooks) return;
   looked_ = now;
-  std::erase_if(entries_, [&](const auto& pair) {
-    return !pair.second.pending && now - pair.second.first >= limits_.fresh;
-  });
+  for (auto next = entries_.begin(); next != entries_.end();) {
+    const auto entry = next++;
+    if (!entry->second.pending && now - entry->second.first >= limits_.fresh) forget(entry);
+  }
   std::erase_if(buckets_, [&](const auto& pair) {
     return (now - pair.second.refilled) / limits_.refill >= limits_.burst - pair.second.tokens;
   });
 }
 
-/// Of what is new again when it happens again, the one that has not for the longest time.
-void EventBook::forget_one_written() {
-  auto oldest = entries_.end();
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
-    if (!entry->second.pending && (oldest == entries_.end() || entry->second.last < oldest->second.last))
-      oldest = entry;
-  if (oldest != entries_.end()) entries_.erase(oldest);
-}
-
 std::optional<EventWrite> EventBook::next(TimePoint now) {
-  for (const auto& [key, entry] : entries_) {
-    const auto& [target, text] = key;
-    if (entry.pending && entry.not_before <= now)
-      return EventWrite{target, text, entry.count, entry.first, entry.last, entry.name};
-  }
-  return std::nullopt;
+  if (pending_.empty() || pending_.begin()->first > now) return std::nullopt;
+  const auto& [target, text] = *pending_.begin()->second;
+  const auto& entry = entries_.at({target, text});
+  return EventWrite{target, text, entry.count, entry.first, entry.last, entry.name};
 }
 
 void EventBook::wrote(const EventWrite& write, const std::string& name, TimePoint now) {
   const auto found = entries_.find({write.target, write.text});
   if (found == entries_.end()) return;
+  leave_line(found);
   auto& entry = found->second;
   entry.name = name;
   entry.failures = 0;
   entry.pending = entry.count > write.count;  // it happened again meanwhile
   entry.not_before = now + limits_.again;
+  line_up(found);
 }
 
 void EventBook::failed(const EventWrite& write, bool may_pass, TimePoint now) {
   const auto found = entries_.find({write.target, write.text});
   if (found == entries_.end()) return;
+  leave_line(found);
   auto& entry = found->second;
   entry.not_before = now + limits_.again;
-  if (may_pass && ++entry.failures < limits_.tries) return;
-  entry.failures = 0;
-  entry.pending = entry.count > write.count;
+  if (!may_pass || ++entry.failures >= limits_.tries) {
+    entry.failures = 0;
+    entry.pending = entry.count > write.count;
+  }
+  line_up(found);
   if (entry.pending) return;
   dropped_ += static_cast<std::uint64_t>(entry.count);
-  entries_.erase(found);
+  forget(found);
 }
 
 std::optional<TimePoint> EventBook::due() const {
-  std::optional<TimePoint> due;
-  for (const auto& [key, entry] : entries_)
-    if (entry.pending) due = std::min(due.value_or(entry.not_before), entry.not_before);
-  return due;
+  if (pending_.empty()) return std::nullopt;
+  return pending_.begin()->first;
 }
 
 }  // namespace drover::kube

@@ -8,8 +8,10 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/units.h"
 
@@ -41,6 +43,7 @@ struct EventLimits {
   std::chrono::milliseconds refill{std::chrono::minutes(1)};  ///< one each so often, as in client-go
   std::size_t most = 1000;                                    ///< that are known, or wait, at a time
   int tries = 12;                                             ///< to write one, as in client-go
+  std::chrono::milliseconds stand_back{5000};                 ///< at most, for what matters more
 };
 
 /// One Event as it is to stand in the API server.
@@ -81,7 +84,16 @@ class EventBook {
     bool pending = false;
     int failures = 0;  ///< since it was written
     TimePoint not_before;
+    TimePoint place;  ///< in its line
   };
+  using Entries = std::map<Key, Entry>;
+  using Turn = std::pair<TimePoint, const Key*>;
+  struct IsBefore {
+    bool operator()(const Turn& one, const Turn& other) const {
+      return std::tie(one.first, *one.second) < std::tie(other.first, *other.second);
+    }
+  };
+  using Line = std::set<Turn, IsBefore>;
   struct Bucket {
     int tokens = 0;
     TimePoint refilled;
@@ -89,10 +101,15 @@ class EventBook {
 
   bool may_begin(const EventTarget& target, TimePoint now);
   void forget_old(TimePoint now);
-  void forget_one_written();
+  Line& line_of(const Entry& entry) { return entry.pending ? pending_ : written_; }
+  void line_up(Entries::iterator entry);
+  void leave_line(Entries::iterator entry);
+  void forget(Entries::iterator entry);
 
   EventLimits limits_;
-  std::map<Key, Entry> entries_;
+  Entries entries_;
+  Line pending_;  ///< by when they may be written
+  Line written_;  ///< by when they happened last: of what is new again when it happens again
   std::map<EventTarget, Bucket> buckets_;
   TimePoint looked_{};  ///< for what is old
   std::uint64_t dropped_ = 0;

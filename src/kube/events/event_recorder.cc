@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json_text.h"
 #include "base/shorten.h"
@@ -16,6 +17,7 @@ using nlohmann::json;
 const Resource kEvents = {"", "v1", "events"};
 constexpr std::size_t kLongestMessage = 1024;  // the server refuses longer ones
 constexpr std::size_t kLongestPrefix = 200;
+constexpr std::chrono::milliseconds kUntilAsked{20};
 
 std::string namespace_of(const EventTarget& target) {
   return target.name_space.empty() ? "default" : target.name_space;
@@ -55,10 +57,12 @@ bool may_pass(const Error& error) {
 }  // namespace
 
 EventRecorder::EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble,
-                             EventLimits limits)
+                             EventLimits limits, std::function<bool()> stands_back)
     : api_(api),
       source_(std::move(source)),
       on_trouble_(std::move(on_trouble)),
+      stands_back_(std::move(stands_back)),
+      longest_wait_(limits.stand_back),
       book_(limits),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -67,13 +71,16 @@ EventRecorder::~EventRecorder() = default;
 void EventRecorder::record(const EventTarget& target, const EventText& text) {
   const std::lock_guard lock(mutex_);
   book_.add(target, text, wall_clock());
-  added_ = true;
-  changed_.notify_all();
+  if (!std::exchange(added_, true)) changed_.notify_all();
 }
 
 void EventRecorder::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
+    if (book_.due() && is_to_wait()) {
+      changed_.wait_for(lock, stop, kUntilAsked, [] { return false; });
+      continue;
+    }
     if (const auto next = book_.next(wall_clock())) {
       lock.unlock();
       const auto name = write(*next, stop);
@@ -91,6 +98,16 @@ void EventRecorder::run(const std::stop_token& stop) {
     else
       changed_.wait(lock, stop, is_added);
   }
+}
+
+bool EventRecorder::is_to_wait() {
+  if (!stands_back_ || !stands_back_()) {
+    waits_since_.reset();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!waits_since_) waits_since_ = now;
+  return now - *waits_since_ < longest_wait_;
 }
 
 Result<std::string> EventRecorder::write(const EventWrite& write, const std::stop_token& stop) {

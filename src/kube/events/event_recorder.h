@@ -2,9 +2,11 @@
 
 // Writes Events (core v1, which `kubectl describe` shows) on a thread of its own. Thread safe.
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -21,9 +23,10 @@ struct EventSource {
 class EventRecorder {
  public:
   /// `api` must outlive it. `on_trouble` hears, on the recorder's thread, why Events could not be written,
-  /// once for each reason.
+  /// once for each reason. While `stands_back`, asked on that thread, something else is to be written that
+  /// matters more, and Events wait for a while.
   EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble = {},
-                EventLimits limits = {});
+                EventLimits limits = {}, std::function<bool()> stands_back = {});
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
   /// What was not written by now is not written any more.
@@ -34,6 +37,7 @@ class EventRecorder {
 
  private:
   void run(const std::stop_token& stop);
+  bool is_to_wait();
   /// The name under which it stands now.
   Result<std::string> write(const EventWrite& write, const std::stop_token& stop);
   Result<std::string> make(const EventWrite& write, const std::stop_token& stop);
@@ -41,6 +45,9 @@ class EventRecorder {
   Api& api_;
   const EventSource source_;
   const std::function<void(const Error&)> on_trouble_;
+  const std::function<bool()> stands_back_;
+  const std::chrono::milliseconds longest_wait_;
+  std::optional<std::chrono::steady_clock::time_point> waits_since_;  ///< of the thread alone
   std::string trouble_;  ///< told last; of the thread alone
   std::mutex mutex_;
   std::condition_variable_any changed_;

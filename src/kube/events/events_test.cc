@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "kube/client/testing/fake_api.h"
@@ -196,6 +197,23 @@ TEST(EventRecorder, WritesWhenTheServerIsBack) {
   EventRecorder recorder(api, {.host = "a"}, {}, {.again = 1ms});
   recorder.record(kNode, kLost);
   EXPECT_EQ(wait_for_events(api, 1)[0]["count"], 1);
+}
+
+TEST(EventRecorder, StandsBackForWhatMattersMoreButNotForEver) {
+  FakeApi api;
+  std::atomic<bool> busy = true;
+  {
+    EventRecorder recorder(api, {.host = "a"}, {}, {}, [&] { return busy.load(); });
+    recorder.record(kNode, kLost);
+    std::this_thread::sleep_for(100ms);
+    EXPECT_TRUE(api.requests().empty());
+    busy = false;
+    wait_for_events(api, 1);
+  }
+  busy = true;
+  EventRecorder patient(api, {.host = "a"}, {}, {.stand_back = 50ms}, [&] { return busy.load(); });
+  patient.record(kNode, kLost);
+  wait_for_events(api, 2);
 }
 
 json conditions_of(FakeApi& api) {

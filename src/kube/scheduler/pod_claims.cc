@@ -226,6 +226,7 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
     ClaimDecision decision{claim->uid, claim->name_space, claim->name, std::nullopt};
     if (!copy.allocation) {
       decision.allocation = allocated->allocations.at(next++);
+      decision.as_read = claim->as_read;
       copy.allocation = shared(*decision.allocation);
       const auto taken = claims_.gpus_of(*copy.allocation);
       for (const auto& uuid : taken)

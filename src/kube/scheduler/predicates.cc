@@ -135,7 +135,7 @@ void Predicates::look_at_unbound(const VolumeClaim& claim) {
   if (storage_class == nullptr || !storage_class->waits)
     return refuse(Predicate::kVolumeBinding, "pod has unbound immediate PersistentVolumeClaims");
   unbound_.add(claim, *storage_class);
-  if (cluster_.has_csi_driver(storage_class->provisioner)) look_at_driver(storage_class->provisioner);
+  look_at_driver(storage_class->provisioner, cluster_.has_csi_driver(storage_class->provisioner));
 }
 
 void Predicates::look_at_volume(const VolumeClaim& claim) {
@@ -147,16 +147,15 @@ void Predicates::look_at_volume(const VolumeClaim& claim) {
   if (std::ranges::find(kKnownVolumes, volume->kind) == kKnownVolumes.end())
     refuse(Predicate::kSupported, fmt::format("uses the PersistentVolume '{}' of the kind '{}'", volume->name,
                                               shortened(volume->kind)));
-  if (volume->kind == "csi") look_at_driver(volume->driver);
+  if (volume->kind == "csi") look_at_driver(volume->driver, true);
   volumes_.push_back(volume);
 }
 
-void Predicates::look_at_driver(const std::string& name) {
+void Predicates::look_at_driver(const std::string& name, bool is_needed) {
   const auto driver = shortened(name);
-  drivers_.emplace(
-      name,
-      DriverReasons{fmt::format("uses volumes of '{}', of which its node has no driver", driver),
-                    fmt::format("uses volumes of '{}', of which its node can have only so many", driver)});
+  auto& said = drivers_[name];
+  said.limited = fmt::format("uses volumes of '{}', of which its node can have only so many", driver);
+  if (is_needed) said.missing = fmt::format("uses volumes of '{}', of which its node has no driver", driver);
 }
 
 void Predicates::refuse(Predicate predicate, std::string reason) {
@@ -225,10 +224,10 @@ std::vector<std::string_view> Predicates::support(const NodeState& state) const 
   Reasons reasons;
   for (const auto& [driver, said] : drivers_) {
     const auto found = state.csi_drivers.find(driver);
-    if (found == state.csi_drivers.end())
-      reasons.emplace_back(said.missing);
-    else if (found->second)
+    if (found != state.csi_drivers.end() && found->second)
       reasons.emplace_back(said.limited);
+    else if (found == state.csi_drivers.end() && !said.missing.empty())
+      reasons.emplace_back(said.missing);
   }
   return reasons;
 }

@@ -71,7 +71,7 @@ class Predicates {
  private:
   using Reasons = std::vector<std::string_view>;
   struct DriverReasons {
-    std::string missing;
+    std::string missing;  ///< "": nodes need not have it
     std::string limited;
   };
 
@@ -80,7 +80,7 @@ class Predicates {
   void look_at_claims();
   void look_at_volume(const VolumeClaim& claim);
   void look_at_unbound(const VolumeClaim& claim);
-  void look_at_driver(const std::string& name);
+  void look_at_driver(const std::string& name, bool is_needed);
   void refuse(Predicate predicate, std::string reason);
   Reasons at(Predicate predicate, const NodeState& node) const;
   Reasons resources(const NodeState& node) const;

@@ -319,6 +319,16 @@ TEST_F(VolumePredicatesTest, AreRefusedInWordsWhenWeCannotDecide) {
            {"spec", {{"drivers", {{{"name", "ebs"}, {"allocatable", {{"count", 4}}}}, {{"name", "nfs"}}}}}}})
           .value());
   EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses volumes of 'ebs', of which its node can have only so many");
+  // The volume that is to be made will be one of them, whatever is known of the driver.
+  cluster.put_storage_class(
+      read_storage_class({{"metadata", {{"name", "fast"}}},
+                          {"provisioner", "ebs"},
+                          {"volumeBindingMode", "WaitForFirstConsumer"}})
+          .value());
+  claim({{"storageClassName", "fast"}});
+  EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses volumes of 'ebs', of which its node can have only so many");
+  EXPECT_EQ(reason(pod(uses("c")), "n2"), "");
+  claim({{"volumeName", "v"}});
   cluster.put_csi_drivers({"n2", {{"ebs", false}}});
   EXPECT_EQ(reason(pod(uses("c")), "n2"), "");
   const auto verdict = Predicates(cluster, pod(uses("c"))).check(cluster.nodes().find("n1")->second);

@@ -300,14 +300,15 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
     bound_.sync(places_);
     auto demand = demand_now(pods_.at(uid));
     if (!demand) return false;
-    for (std::size_t tries = 0; tries < kMostNodesTried; ++tries) {
-      const auto decision = places_.try_place(*demand);
-      if (!decision) return false;
-      if (start_on(uid, *decision)) return true;
-      auto others = *demand->eligibility;
-      others.refused.emplace(decision->node, others.reasons.size());
-      others.reasons.emplace_back(kPutOff);
-      demand->eligibility = std::make_shared<const placement::Eligibility>(std::move(others));
+    const auto best = places_.try_place(*demand);
+    if (!best) return false;
+    if (start_on(uid, *best)) return true;
+    const auto names = places_.nodes();
+    auto others = places_.fitting_positions(*demand);
+    others.resize(std::min(others.size(), kMostNodesTried));
+    for (const auto position : others) {
+      const auto decision = places_.try_place_on(names[position], *demand);
+      if (decision && decision->node != best->node && start_on(uid, *decision)) return true;
     }
     return false;
   };
@@ -331,7 +332,7 @@ bool Scheduler::is_free(const Known& known, const placement::Decision& decision)
   return free;
 }
 
-Round Scheduler::decide(TimePoint now) {
+Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
   if (std::exchange(changed_, false)) remedies_.clear();
   decided_at_ = now;
   improvised_ = false;
@@ -352,7 +353,9 @@ Round Scheduler::decide(TimePoint now) {
       continue;
     }
     ++started;
-    if (!begin_volumes(*done, now, round)) round.starts.push_back(std::move(*done));
+    if (begin_volumes(*done, now, round)) continue;
+    if (on_start) on_start(*done);
+    round.starts.push_back(std::move(*done));
   }
   const bool all_started = started == plan.starts.size();
   // What could not start together with others is tried again when they have; what could not start alone is

@@ -12,6 +12,7 @@
 // Pods of other schedulers, once bound, take what they ask for. Which GPUs such a pod has is known when the
 // pod says so; else the first that are free are taken for them. One thread at a time; deterministic.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -180,7 +181,9 @@ class Scheduler {
   bool has_changed() const {
     return changed_ && (!waiting_.empty() || !volume_waits_.empty() || !held_.empty() || taints_changed_);
   }
-  Round decide(TimePoint now);
+  /// Each of the starts is told `on_start` as soon as it is decided, and stands in the round too.
+  using OnStart = std::function<void(const Start& start)>;
+  Round decide(TimePoint now, const OnStart& on_start = {});
   /// What was decided for the pod could not be done: it waits again, and is not planned before `until`. What
   /// stands in its claims counts on when they could not be written back.
   void failed(const std::string& uid, TimePoint until = {}, bool claims_stand = false);

@@ -67,6 +67,23 @@ TEST(Scheduler, DecidedIsDoneUntilItHasFailed) {
   EXPECT_THAT(started(scheduler.decide(kMoment)), ElementsAre("next on a: a-0 a-1"));
 }
 
+TEST(Scheduler, TellsEachStartAsSoonAsItIsDecided) {
+  Scheduler scheduler;
+  scheduler.put_node(gpu_node("a", 4), gpus_of("a", 4));
+  for (const auto* name : {"one", "two", "three"}) scheduler.put_pod({asking_pod(name, {.gpus = 1})});
+  std::vector<std::string> told;
+  std::vector<std::string> bound_then;
+  const auto round = scheduler.decide(kMoment, [&](const Start& start) {
+    told.push_back(start.bindings.front().pod.name);
+    bound_then.push_back(scheduler.node_of("uid-three"));
+  });
+  std::vector<std::string> all;
+  for (const auto& start : round.starts) all.push_back(start.bindings.front().pod.name);
+  EXPECT_EQ(told, all);
+  EXPECT_THAT(bound_then, SizeIs(3));
+  EXPECT_EQ(std::ranges::count(bound_then, ""), std::ranges::find(all, "three") - all.begin());
+}
+
 TEST(Scheduler, DecidesAnewOnlyForWhatWaits) {
   Scheduler scheduler;
   scheduler.put_node(gpu_node("a", 1), gpus_of("a", 1));

@@ -6,6 +6,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/decode.h"
+
 namespace drover::kube {
 namespace {
 
@@ -58,6 +60,12 @@ Status write_into(Api& api, const PodName& pod, const ClaimDecision& decision, j
 
 Status write_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
   DROVER_TRY(auto claim, api.get(path_of(decision)));
+  return write_into(api, pod, decision, std::move(claim));
+}
+
+/// As it was told of: when it is another by now, that is a conflict.
+Status write_as_read(Api& api, const PodName& pod, const ClaimDecision& decision) {
+  DROVER_TRY(auto claim, parse_json(*decision.as_read, "a claim as it was read"));
   return write_into(api, pod, decision, std::move(claim));
 }
 
@@ -120,7 +128,11 @@ Status delete_claim(Api& api, const ObjectPath& path, const std::string& uid) {
 
 Status write_claim(Api& api, const PodName& pod, ClaimDecision& decision) {
   const auto write = [&] { return write_once(api, pod, decision); };
-  if (!decision.made) return repeated(write);
+  if (!decision.made) {
+    if (!decision.as_read) return repeated(write);
+    const auto done = write_as_read(api, pod, decision);
+    return !done && done.error().kind == ErrorKind::kConflict ? repeated(write) : done;
+  }
   DROVER_TRY(auto claim, api.create({kResourceClaims, pod.name_space},
                                     to_json(*decision.made, pod.name_space, pod.name, pod.uid)));
   decision.uid = text_at(claim, "/metadata/uid");

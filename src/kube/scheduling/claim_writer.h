@@ -1,7 +1,8 @@
 #pragma once
 
-// Writes into claims of devices what a scheduler has decided, and takes it back. Each claim is looked at
-// first: what another has written is never overwritten.
+// Writes into claims of devices what a scheduler has decided, and takes it back. What another has written
+// is never overwritten: each claim is written as it was read, by us or before, and is refused when it has
+// changed since.
 
 #include <stop_token>
 

@@ -74,13 +74,15 @@ SchedulingLoop::SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOpt
     : api_(api),
       counts_(counts),
       options_(std::move(options)),
-      events_(api, {.component = options_.scheduler.name, .host = {}},
-              [this](const Error& error) {
-                if (options_.warn) options_.warn("Events are not written: " + to_string(error));
-              }),
       conditions_(api),
       scheduler_(options_.scheduler),
       writers_({options_.writes, options_.writes, kMostWritesWaiting}),
+      events_(
+          api, {.component = options_.scheduler.name, .host = {}},
+          [this](const Error& error) {
+            if (options_.warn) options_.warn("Events are not written: " + to_string(error));
+          },
+          {}, [this] { return writers_.totals().waiting > 0; }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SchedulingLoop::~SchedulingLoop() {
@@ -105,13 +107,14 @@ void SchedulingLoop::begin() {
 void SchedulingLoop::run(const std::stop_token& stop) {
   auto wait = 0ms;
   std::chrono::steady_clock::time_point due{};
+  bool begun = false;
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    changed_.wait_for(lock, stop, wait, [this] { return !changes_.empty(); });
+    changed_.wait_for(lock, stop, wait, [&] { return !changes_.empty() || begun != begun_; });
     if (stop.stop_requested()) return;
     counts_.turned = std::chrono::steady_clock::now();
     const auto changes = std::exchange(changes_, {});
-    const bool begun = begun_;
+    begun = begun_;
     lock.unlock();
     for (const auto& change : changes) change(scheduler_);
     const auto now = std::chrono::steady_clock::now();
@@ -125,13 +128,12 @@ void SchedulingLoop::run(const std::stop_token& stop) {
 std::chrono::milliseconds SchedulingLoop::decide() {
   const auto begin = std::chrono::steady_clock::now();
   const auto now = wall_clock();
-  const auto round = scheduler_.decide(now);
+  const auto round = scheduler_.decide(now, [this](const auto& start) { write(start); });
   const auto took = std::chrono::steady_clock::now() - begin;
   counts_.deciding_microseconds +=
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
   ++counts_.rounds;
   counts_.waiting = round.waiting.size();
-  for (const auto& start : round.starts) write(start);
   for (const auto& what : round.volumes)
     if (!writers_.post(kEverybody, [this, what] { write_volumes(what); }))
       fail(what.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "gets no volumes");

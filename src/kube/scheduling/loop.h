@@ -90,7 +90,6 @@ class SchedulingLoop {
   Api& api_;
   SchedulingCounts& counts_;
   const SchedulingOptions options_;
-  EventRecorder events_;
   ConditionWriter conditions_;
   scheduler::Scheduler scheduler_;  ///< of the thread alone
   std::chrono::steady_clock::time_point told_at_{};
@@ -102,6 +101,7 @@ class SchedulingLoop {
   bool begun_ = false;
   std::stop_source ending_;
   FairPool writers_;
+  EventRecorder events_;
   std::jthread thread_;
 };
 

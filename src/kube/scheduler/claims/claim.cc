@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/shorten.h"
 #include "kube/client/object.h"
 
@@ -215,6 +216,7 @@ Result<ResourceClaim> read_resource_claim(const json& object) {
     claim.reserved_for.push_back(
         {reader.text(consumer, "resource"), reader.text(consumer, "name"), reader.text(consumer, "uid")});
   DROVER_CHECK_OK(reader.status(named("ResourceClaim", object)));
+  if (!claim.allocation) claim.as_read = std::make_shared<const std::string>(to_text(object));
   return claim;
 }
 

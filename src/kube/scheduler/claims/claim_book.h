@@ -34,6 +34,7 @@ struct ClaimDecision {
   std::optional<ClaimAllocation> allocation;  ///< nullopt: it has one, and the pod is only to be named in it
   /// It is to be made first, and told to the pod: then `uid` is one of ours, and it has no name yet.
   std::optional<ExtendedResourceClaim> made = {};
+  std::shared_ptr<const std::string> as_read = {};  ///< as in ResourceClaim
 };
 
 class ClaimBook {
