@@ -64,7 +64,8 @@ bool is_worth_repeating(const ApiRequest& request, const Error& error, bool sent
 Result<json> read_answer(const ApiRequest& request, const std::string& text, const TakeItem& take) {
   constexpr auto kWhat = "the API server's answer";
   const auto left_out = request.managed_fields ? LeftOut() : kManagedFields;
-  auto object = take ? parse_json_items(text, kWhat, "items", take, left_out) : parse_json(text, kWhat, left_out);
+  auto object =
+      take ? parse_json_items(text, kWhat, "items", take, left_out) : parse_json(text, kWhat, left_out);
   if (object && object->is_object()) return object;
   return fail(ErrorKind::kUnavailable,
               fmt::format("{}: the API server's answer is no object", doing_of(request)),

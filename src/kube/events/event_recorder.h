@@ -48,7 +48,7 @@ class EventRecorder {
   const std::function<bool()> stands_back_;
   const std::chrono::milliseconds longest_wait_;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;  ///< of the thread alone
-  std::string trouble_;  ///< told last; of the thread alone
+  std::string trouble_;                                               ///< told last; of the thread alone
   std::mutex mutex_;
   std::condition_variable_any changed_;
   EventBook book_;

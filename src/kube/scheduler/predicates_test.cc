@@ -320,11 +320,10 @@ TEST_F(VolumePredicatesTest, AreRefusedInWordsWhenWeCannotDecide) {
           .value());
   EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses volumes of 'ebs', of which its node can have only so many");
   // The volume that is to be made will be one of them, whatever is known of the driver.
-  cluster.put_storage_class(
-      read_storage_class({{"metadata", {{"name", "fast"}}},
-                          {"provisioner", "ebs"},
-                          {"volumeBindingMode", "WaitForFirstConsumer"}})
-          .value());
+  cluster.put_storage_class(read_storage_class({{"metadata", {{"name", "fast"}}},
+                                                {"provisioner", "ebs"},
+                                                {"volumeBindingMode", "WaitForFirstConsumer"}})
+                                .value());
   claim({{"storageClassName", "fast"}});
   EXPECT_EQ(reason(pod(uses("c")), "n1"), "uses volumes of 'ebs', of which its node can have only so many");
   EXPECT_EQ(reason(pod(uses("c")), "n2"), "");

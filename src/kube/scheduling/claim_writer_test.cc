@@ -20,9 +20,9 @@ class ClaimWriter : public ::testing::Test {
  protected:
   ClaimWriter() {
     const json requests{{{"name", "gpus"}, {"exactly", {{"deviceClassName", "gpu"}}}}};
-    const auto made = api.create({kResourceClaims, "team"},
-                                 {{"metadata", {{"name", "gpus"}, {"namespace", "team"}}},
-                                  {"spec", {{"devices", {{"requests", requests}}}}}});
+    const auto made =
+        api.create({kResourceClaims, "team"}, {{"metadata", {{"name", "gpus"}, {"namespace", "team"}}},
+                                               {"spec", {{"devices", {{"requests", requests}}}}}});
     const auto read = scheduler::read_resource_claim(*made).value();
     decision = {read.uid, "team", "gpus", scheduler::ClaimAllocation{}, {}, read.as_read};
   }
@@ -57,8 +57,8 @@ TEST_F(ClaimWriter, LosesNothingOfWhatOthersHaveWrittenSince) {
 
 TEST_F(ClaimWriter, GivesNoOtherClaimOfItsName) {
   ASSERT_TRUE(api.remove(kPath));
-  ASSERT_TRUE(api.create({kResourceClaims, "team"},
-                         {{"metadata", {{"name", "gpus"}, {"namespace", "team"}}}, {"spec", json::object()}}));
+  ASSERT_TRUE(api.create({kResourceClaims, "team"}, {{"metadata", {{"name", "gpus"}, {"namespace", "team"}}},
+                                                     {"spec", json::object()}}));
   EXPECT_EQ(write_claim(api, kPod, decision).error().kind, ErrorKind::kConflict);
   EXPECT_FALSE(claim().contains("status"));
 }

@@ -216,7 +216,8 @@ Result<ResourceClaim> read_resource_claim(const json& object) {
     claim.reserved_for.push_back(
         {reader.text(consumer, "resource"), reader.text(consumer, "name"), reader.text(consumer, "uid")});
   DROVER_CHECK_OK(reader.status(named("ResourceClaim", object)));
-  if (!claim.allocation) claim.as_read = std::make_shared<const std::string>(to_text(object));
+  if (!claim.allocation && !claim.for_extended_resources)
+    claim.as_read = std::make_shared<const std::string>(to_text(object));
   return claim;
 }
 

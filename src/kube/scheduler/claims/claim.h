@@ -121,7 +121,8 @@ struct ResourceClaim {
   std::shared_ptr<const ClaimSpec> spec = {};
   std::shared_ptr<const ClaimAllocation> allocation = {};  ///< nullptr: none
   std::vector<ClaimConsumer> reserved_for = {};
-  /// The JSON object, where it has no allocation: to be written without being asked for again.
+  /// The JSON object of one that was not made by a scheduler and has no allocation: to be written without
+  /// being asked for again.
   std::shared_ptr<const std::string> as_read = {};
 };
 /// kInvalid for what no API server gives out.
