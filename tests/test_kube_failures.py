@@ -100,7 +100,8 @@ class FailureTest(DeviceTest):
 
     def forget_all(self):
         self.wanted.clear()
-        self.cluster.delete("pod", "--all", options=("--force", "--grace-period=0"))
+        self.cluster.api.request("DELETE", self.cluster.api.path("pod", "default"), {"gracePeriodSeconds": 0})
+        drover.wait_for(lambda: not self.cluster.list("pod"), "the pods to go")
         drover.wait_for(lambda: not self.cluster.list("resourceclaim"), "the claims of pods that are gone to go")
 
     # What must hold
@@ -152,7 +153,7 @@ class FailureTest(DeviceTest):
 
 class KillTest(FailureTest):
     def test_it_is_killed_after_any_of_its_writes(self):
-        self.make_nodes(offering=4, published=5)
+        self.make_nodes(offering=6, published=6)  # where half a gang waits for room, a life takes long
         self.make_templates()
         if KUBERNETES_MINOR >= (1, 36):  # then limits are given by claims too
             self.cluster.kubectl("patch", "deviceclass", "gpu.example.com", "--type=merge", '--patch={"spec":{"extendedResourceName":"%s"}}' % GPU)
