@@ -4,6 +4,7 @@ cut off, refused. A proxy between the two plays the failures; controllers of Kub
   DROVER_TEST_KILLS=1000     so many kills
   DROVER_TEST_GANGS=1000     so many gangs while writes fail
   DROVER_TEST_OUTAGE=60      seconds without an API server
+  DROVER_TEST_ROOM=2         so many more nodes of each kind where it is killed: half a gang that waits for room makes a life take 20 s
 """
 
 import collections
@@ -23,6 +24,7 @@ from test_kube_scheduling import GPU, DeviceTest
 KILLS = int(os.environ.get("DROVER_TEST_KILLS", "60"))
 GANGS = int(os.environ.get("DROVER_TEST_GANGS", "60"))
 OUTAGE = int(os.environ.get("DROVER_TEST_OUTAGE", "8"))
+ROOM = int(os.environ.get("DROVER_TEST_ROOM", "0"))
 GPUS_OF_NODE = 4
 SETTLED = 60  # seconds after which all must have come to rest
 
@@ -153,7 +155,7 @@ class FailureTest(DeviceTest):
 
 class KillTest(FailureTest):
     def test_it_is_killed_after_any_of_its_writes(self):
-        self.make_nodes(offering=6, published=6)  # where half a gang waits for room, a life takes long
+        self.make_nodes(offering=4 + ROOM, published=5 + ROOM)
         self.make_templates()
         if KUBERNETES_MINOR >= (1, 36):  # then limits are given by claims too
             self.cluster.kubectl("patch", "deviceclass", "gpu.example.com", "--type=merge", '--patch={"spec":{"extendedResourceName":"%s"}}' % GPU)

@@ -43,15 +43,17 @@ class ComparisonTest(unittest.TestCase):
 
     def compare(self, seeds):
         cases = [self.make_case(seed) for seed in seeds]
-        lines = "".join(json.dumps(case) + "\n" for case in cases).encode()
         with tempfile.TemporaryDirectory() as folder:
             asked, answered = pathlib.Path(folder, "asked"), pathlib.Path(folder, "answered")
-            asked.write_bytes(lines)
+            asked.write_text("".join(json.dumps(case) + "\n" for case in cases))
             run([self.ours, f"--gtest_filter={self.answers}"],
                 env={**os.environ, f"DROVER_TEST_{self.variable}_CASES": str(asked), f"DROVER_TEST_{self.variable}_ANSWERS": str(answered)})
             ours = [json.loads(line) for line in answered.read_text().splitlines()]
-        theirs = [json.loads(line) for line in run([self.oracle], input=lines).splitlines()]
-        return list(zip(seeds, cases, theirs, ours, strict=True))
+        return list(zip(seeds, cases, self.ask_oracle(cases), ours, strict=True))
+
+    def ask_oracle(self, cases):
+        lines = "".join(json.dumps(case) + "\n" for case in cases).encode()
+        return [json.loads(line) for line in run([self.oracle], input=lines).splitlines()]
 
     def compare_all(self, count, add):
         """Calls add(seed, case, theirs, ours) for so many; returns the first seed."""
