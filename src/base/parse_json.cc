@@ -36,7 +36,10 @@ class Builder final : public nlohmann::json_sax<json> {
     level.name = std::move(name);
     passes_over_next_ = !left_out_.member.empty() && level.name == left_out_.member && levels_.size() > 1 &&
                         levels_[levels_.size() - 2].name == left_out_.parent;
-    if (!level.value->contains(level.name)) return true;
+    if (passes_over_next_) return true;
+    const auto [member, added] = level.value->emplace(level.name, nullptr);
+    level.member = &*member;
+    if (added) return true;
     trouble = Trouble::kDuplicate;
     return false;
   }
@@ -80,8 +83,9 @@ class Builder final : public nlohmann::json_sax<json> {
  private:
   struct Level {
     json* value = nullptr;
-    std::string name;      ///< of the member that is being read
-    std::size_t done = 0;  ///< items that were read whole
+    std::string name;        ///< of the member that is being read
+    json* member = nullptr;  ///< where it is to stand
+    std::size_t done = 0;    ///< items that were read whole
   };
 
   json* add(json value) {
@@ -91,7 +95,7 @@ class Builder final : public nlohmann::json_sax<json> {
     }
     auto& level = levels_.back();
     if (level.value->is_array()) return &level.value->emplace_back(std::move(value));
-    return &((*level.value)[level.name] = std::move(value));
+    return &(*level.member = std::move(value));
   }
   bool scalar(json value) {
     if (passing_over_ > 0 || std::exchange(passes_over_next_, false)) return true;
@@ -108,7 +112,7 @@ class Builder final : public nlohmann::json_sax<json> {
       return true;
     }
     auto* const added = add(std::move(value));
-    levels_.push_back({added, "", 0});
+    levels_.push_back({added, "", nullptr, 0});
     return true;
   }
   bool leave() {

@@ -14,7 +14,7 @@ void EventBook::add(const EventTarget& target, const EventText& text, TimePoint 
   auto found = entries_.find({target, text});
   if (found == entries_.end()) {
     if (entries_.size() >= limits_.most && !written_.empty())
-      forget(entries_.find(*written_.begin()->second));
+      forget(written_.begin()->second);
     if (entries_.size() >= limits_.most || !may_begin(target, now)) {
       ++dropped_;
       return;
@@ -32,13 +32,13 @@ void EventBook::add(const EventTarget& target, const EventText& text, TimePoint 
 }
 
 void EventBook::line_up(Entries::iterator entry) {
-  auto& [key, what] = *entry;
-  what.place = what.pending ? what.not_before : what.last;
-  line_of(what).emplace(what.place, &key);
+  auto& what = entry->second;
+  what.place = {what.pending ? what.not_before : what.last, ++turns_};
+  line_of(what).emplace(what.place, entry);
 }
 
 void EventBook::leave_line(Entries::iterator entry) {
-  line_of(entry->second).erase({entry->second.place, &entry->first});
+  line_of(entry->second).erase(entry->second.place);
 }
 
 void EventBook::forget(Entries::iterator entry) {
@@ -72,9 +72,9 @@ void EventBook::forget_old(TimePoint now) {
 }
 
 std::optional<EventWrite> EventBook::next(TimePoint now) {
-  if (pending_.empty() || pending_.begin()->first > now) return std::nullopt;
-  const auto& [target, text] = *pending_.begin()->second;
-  const auto& entry = entries_.at({target, text});
+  if (pending_.empty() || pending_.begin()->first.when > now) return std::nullopt;
+  const auto& [key, entry] = *pending_.begin()->second;
+  const auto& [target, text] = key;
   return EventWrite{target, text, entry.count, entry.first, entry.last, entry.name};
 }
 
@@ -108,7 +108,7 @@ void EventBook::failed(const EventWrite& write, bool may_pass, TimePoint now) {
 
 std::optional<TimePoint> EventBook::due() const {
   if (pending_.empty()) return std::nullopt;
-  return pending_.begin()->first;
+  return pending_.begin()->first.when;
 }
 
 }  // namespace drover::kube

@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -43,7 +42,6 @@ struct EventLimits {
   std::chrono::milliseconds refill{std::chrono::minutes(1)};  ///< one each so often, as in client-go
   std::size_t most = 1000;                                    ///< that are known, or wait, at a time
   int tries = 12;                                             ///< to write one, as in client-go
-  std::chrono::milliseconds stand_back{5000};                 ///< at most, for what matters more
 };
 
 /// One Event as it is to stand in the API server.
@@ -76,6 +74,12 @@ class EventBook {
 
  private:
   using Key = std::tuple<EventTarget, EventText>;
+  struct Turn {
+    TimePoint when;
+    std::uint64_t number = 0;  ///< in the order in which they came
+
+    auto operator<=>(const Turn&) const = default;
+  };
   struct Entry {
     int count = 0;
     TimePoint first;
@@ -84,16 +88,10 @@ class EventBook {
     bool pending = false;
     int failures = 0;  ///< since it was written
     TimePoint not_before;
-    TimePoint place;  ///< in its line
+    Turn place;  ///< in its line
   };
   using Entries = std::map<Key, Entry>;
-  using Turn = std::pair<TimePoint, const Key*>;
-  struct IsBefore {
-    bool operator()(const Turn& one, const Turn& other) const {
-      return std::tie(one.first, *one.second) < std::tie(other.first, *other.second);
-    }
-  };
-  using Line = std::set<Turn, IsBefore>;
+  using Line = std::map<Turn, Entries::iterator>;
   struct Bucket {
     int tokens = 0;
     TimePoint refilled;
@@ -112,6 +110,7 @@ class EventBook {
   Line written_;  ///< by when they happened last: of what is new again when it happens again
   std::map<EventTarget, Bucket> buckets_;
   TimePoint looked_{};  ///< for what is old
+  std::uint64_t turns_ = 0;  ///< that were given out
   std::uint64_t dropped_ = 0;
 };
 

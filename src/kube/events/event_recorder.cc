@@ -57,12 +57,11 @@ bool may_pass(const Error& error) {
 }  // namespace
 
 EventRecorder::EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble,
-                             EventLimits limits, std::function<bool()> stands_back)
+                             EventLimits limits, StandBack stand_back)
     : api_(api),
       source_(std::move(source)),
       on_trouble_(std::move(on_trouble)),
-      stands_back_(std::move(stands_back)),
-      longest_wait_(limits.stand_back),
+      stand_back_(std::move(stand_back)),
       book_(limits),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -83,6 +82,7 @@ void EventRecorder::run(const std::stop_token& stop) {
     }
     if (const auto next = book_.next(wall_clock())) {
       lock.unlock();
+      waits_since_.reset();
       const auto name = write(*next, stop);
       lock.lock();
       if (name)
@@ -101,13 +101,13 @@ void EventRecorder::run(const std::stop_token& stop) {
 }
 
 bool EventRecorder::is_to_wait() {
-  if (!stands_back_ || !stands_back_()) {
+  if (!stand_back_.is_busy || !stand_back_.is_busy()) {
     waits_since_.reset();
     return false;
   }
   const auto now = std::chrono::steady_clock::now();
   if (!waits_since_) waits_since_ = now;
-  return now - *waits_since_ < longest_wait_;
+  return now - *waits_since_ < stand_back_.between;
 }
 
 Result<std::string> EventRecorder::write(const EventWrite& write, const std::stop_token& stop) {

@@ -20,13 +20,18 @@ struct EventSource {
   std::string host;  ///< the node
 };
 
+/// While something else is to be written that matters more, Events are few.
+struct StandBack {
+  std::function<bool()> is_busy = {};      ///< asked on the recorder's thread
+  std::chrono::milliseconds between{250};  ///< one Event and the next one, as long as that is so
+};
+
 class EventRecorder {
  public:
   /// `api` must outlive it. `on_trouble` hears, on the recorder's thread, why Events could not be written,
-  /// once for each reason. While `stands_back`, asked on that thread, something else is to be written that
-  /// matters more, and Events wait for a while.
+  /// once for each reason.
   EventRecorder(Api& api, EventSource source, std::function<void(const Error&)> on_trouble = {},
-                EventLimits limits = {}, std::function<bool()> stands_back = {});
+                EventLimits limits = {}, StandBack stand_back = {});
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
   /// What was not written by now is not written any more.
@@ -45,8 +50,7 @@ class EventRecorder {
   Api& api_;
   const EventSource source_;
   const std::function<void(const Error&)> on_trouble_;
-  const std::function<bool()> stands_back_;
-  const std::chrono::milliseconds longest_wait_;
+  const StandBack stand_back_;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;  ///< of the thread alone
   std::string trouble_;                                               ///< told last; of the thread alone
   std::mutex mutex_;

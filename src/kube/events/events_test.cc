@@ -203,7 +203,7 @@ TEST(EventRecorder, StandsBackForWhatMattersMoreButNotForEver) {
   FakeApi api;
   std::atomic<bool> busy = true;
   {
-    EventRecorder recorder(api, {.host = "a"}, {}, {}, [&] { return busy.load(); });
+    EventRecorder recorder(api, {.host = "a"}, {}, {}, {[&] { return busy.load(); }, 1h});
     recorder.record(kNode, kLost);
     std::this_thread::sleep_for(100ms);
     EXPECT_TRUE(api.requests().empty());
@@ -211,9 +211,10 @@ TEST(EventRecorder, StandsBackForWhatMattersMoreButNotForEver) {
     wait_for_events(api, 1);
   }
   busy = true;
-  EventRecorder patient(api, {.host = "a"}, {}, {.stand_back = 50ms}, [&] { return busy.load(); });
+  EventRecorder patient(api, {.host = "a"}, {}, {}, {[&] { return busy.load(); }, 50ms});
   patient.record(kNode, kLost);
-  wait_for_events(api, 2);
+  patient.record(kNode, {false, "GpuFound", "GPU 3 is back"});
+  wait_for_events(api, 3);
 }
 
 json conditions_of(FakeApi& api) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "base/pause.h"
 #include "kube/plugin/service.h"
 #include "kube/rpc/channel.h"
 #include "kube/rpc/socket_server.h"
@@ -20,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kRegistrationPatience{5};
 // A kubelet that took the registration watches the devices at once.
 constexpr std::chrono::seconds kWatchPatience{10};
+// A kubelet's socket stands there a moment before the kubelet listens.
+constexpr std::chrono::milliseconds kFirstRetry{5};
 constexpr std::size_t kShownOfName = 32;
 
 /// FNV-1a.
@@ -37,8 +41,9 @@ std::string plugin_socket_name(const std::string& resource) {
 }
 
 struct PluginHost::Plugin {
-  Plugin(Pool& pool, const std::string& resource, std::function<void()> unwatched)
-      : service(pool, resource, std::move(unwatched)) {}
+  Plugin(Pool& pool, const std::string& resource, std::function<void()> unwatched,
+         std::chrono::milliseconds longest_retry)
+      : service(pool, resource, std::move(unwatched)), retries(kFirstRetry, longest_retry) {}
 
   PluginService service;
   std::optional<SocketServer> server;
@@ -46,6 +51,8 @@ struct PluginHost::Plugin {
   Clock::time_point registered_when;  ///< there
   int watches = 0;                    ///< until then
   std::string complaint;              ///< that was told last
+  FileIdentity tried;                 ///< the kubelet's socket, at the last try
+  Backoff retries;
 };
 
 PluginHost::PluginHost(Pool& pool, PluginHostOptions options)
@@ -64,23 +71,28 @@ void PluginHost::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     for (const auto& resource : pool_.offers()) {
       auto& plugin = plugins_[resource.name];
-      if (!plugin) plugin = std::make_unique<Plugin>(pool_, resource.name, [this] { folder_.wake(); });
+      if (!plugin)
+        plugin = std::make_unique<Plugin>(
+            pool_, resource.name, [this] { folder_.wake(); }, options_.poll_interval);
     }
+    auto wait = options_.poll_interval;
     for (auto& [name, plugin] : plugins_)
-      if (!stop.stop_requested()) maintain(*plugin);
-    folder_.wait(options_.poll_interval);
+      if (!stop.stop_requested()) wait = std::min(wait, maintain(*plugin));
+    folder_.wait(wait);
   }
   plugins_.clear();
 }
 
-void PluginHost::maintain(Plugin& plugin) {
+/// How long it may be left alone.
+std::chrono::milliseconds PluginHost::maintain(Plugin& plugin) {
   const auto now = Clock::now();
   const auto kubelet = identity_of(options_.folder + "/kubelet.sock");
   const bool is_awaited =
       plugin.service.watches() == plugin.watches && now - plugin.registered_when < kWatchPatience;
   const bool is_served = plugin.server && plugin.server->is_there();
   const bool is_known = plugin.registered == kubelet && (plugin.service.is_watched() || is_awaited);
-  if (kubelet == FileIdentity() || (is_served && is_known)) return;
+  if (kubelet == FileIdentity() || (is_served && is_known)) return options_.poll_interval;
+  if (std::exchange(plugin.tried, kubelet) != kubelet) plugin.retries.reset();
   if (!is_served) {
     plugin.server.reset();
     auto made = SocketServer::listen(options_.folder + "/" + plugin_socket_name(plugin.service.resource()),
@@ -95,9 +107,10 @@ void PluginHost::maintain(Plugin& plugin) {
     plugin.registered = kubelet;
     plugin.registered_when = now;
     plugin.complaint.clear();
-  } else {
-    plugin.registered = {};
+    return options_.poll_interval;
   }
+  plugin.registered = {};
+  return plugin.retries.next();
 }
 
 bool PluginHost::register_plugin(Plugin& plugin) {

@@ -38,7 +38,7 @@ class PluginHost {
  private:
   struct Plugin;
   void run(const std::stop_token& stop);
-  void maintain(Plugin& plugin);
+  std::chrono::milliseconds maintain(Plugin& plugin);
   bool register_plugin(Plugin& plugin);
 
   Pool& pool_;

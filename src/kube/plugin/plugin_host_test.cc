@@ -268,6 +268,16 @@ TEST_F(PluginHostTest, SaysOnceWhyItIsNotTaken) {
   kubelet.socket_of("nvidia.com/gpu");
 }
 
+TEST_F(PluginHostTest, TriesAgainSoonWhenItIsNotTaken) {
+  options_.poll_interval = 1h;
+  FakeKubelet kubelet(tree_.root());
+  kubelet.refuse = true;
+  const PluginHost host(pool_, options_);
+  FakeKubelet::wait_until([&] { return !warnings().empty(); });
+  kubelet.refuse = false;
+  kubelet.socket_of("nvidia.com/gpu");
+}
+
 TEST(PluginSocketName, IsShortAndItsOwn) {
   std::set<std::string> names;
   for (const auto& resource : {std::string("a.b/gpu"), std::string("c.d/gpu"), "a.b/" + std::string(63, 'x'),

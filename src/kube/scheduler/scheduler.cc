@@ -296,6 +296,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
 /// devices: each is placed where what was decided before it lets it.
 bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
   improvised_ = true;
+  std::vector<std::string> names;
   const auto placed = [&](const std::string& uid) {
     bound_.sync(places_);
     auto demand = demand_now(pods_.at(uid));
@@ -303,7 +304,7 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
     const auto best = places_.try_place(*demand);
     if (!best) return false;
     if (start_on(uid, *best)) return true;
-    const auto names = places_.nodes();
+    if (names.empty()) names = places_.nodes();
     auto others = places_.fitting_positions(*demand);
     others.resize(std::min(others.size(), kMostNodesTried));
     for (const auto position : others) {

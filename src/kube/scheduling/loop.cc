@@ -82,7 +82,7 @@ SchedulingLoop::SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOpt
           [this](const Error& error) {
             if (options_.warn) options_.warn("Events are not written: " + to_string(error));
           },
-          {}, [this] { return writers_.totals().waiting > 0; }),
+          {}, {[this] { return writers_.totals().waiting > 0; }}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SchedulingLoop::~SchedulingLoop() {
