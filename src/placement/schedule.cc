@@ -27,9 +27,9 @@ std::string allocation_id(const Job& job, std::size_t rank) {
 }
 
 Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-          const std::vector<RunningJob>& running, TimePoint now,
-          const std::vector<DisruptionBudget>& budgets) {
-  return schedule::Planner(cluster, rules, waiting, running, now, budgets).run();
+          const std::vector<RunningJob>& running, TimePoint now, const std::vector<DisruptionBudget>& budgets,
+          const OnStart& on_start) {
+  return schedule::Planner(cluster, rules, waiting, running, now, budgets, on_start).run();
 }
 
 std::optional<std::chrono::milliseconds> length_of(const Job& job) {

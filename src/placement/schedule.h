@@ -13,6 +13,7 @@
 // as little as can be, then with the fewest victims.
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -75,10 +76,14 @@ struct Plan {
   std::vector<std::string> order;          ///< all waiting jobs, as they stand in the queue now
 };
 
+/// Hears of each start as soon as it is decided: what comes after it in the plan does not change it. The
+/// cluster and what runs must stay as they are until the plan is made.
+using OnStart = std::function<void(const Start& start)>;
+
 /// `cluster` holds exactly the running jobs, and is as before when this returns. `waiting` in any order.
 Plan plan(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
           const std::vector<RunningJob>& running, TimePoint now,
-          const std::vector<DisruptionBudget>& budgets = {});
+          const std::vector<DisruptionBudget>& budgets = {}, const OnStart& on_start = {});
 
 /// An error when the job can never run: not on the empty cluster, or not within the limits of its queue and
 /// the quotas of its user and namespace.

@@ -4,11 +4,45 @@
 
 #include <boost/url/encode.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "kube/client/url_text.h"
 
 namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+
+/// A member or an item, by a token of a JSON pointer; nullptr when there is none.
+const json* member_of(const json& value, std::string_view token) {
+  if (value.is_object()) {
+    const auto found = value.find(token);
+    return found == value.end() ? nullptr : &*found;
+  }
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+  const bool is_index = error == std::errc() && end == token.data() + token.size();
+  return value.is_array() && is_index && index < value.size() ? &value[index] : nullptr;
+}
+
+/// Without a vector of its tokens: this is done for every object that a watch tells of.
+const json* value_at(const json& object, std::string_view pointer) {
+  if (pointer.find('~') != std::string_view::npos) {
+    const json::json_pointer place{std::string(pointer)};
+    return object.contains(place) ? &object[place] : nullptr;
+  }
+  const auto* at = &object;
+  while (at != nullptr && !pointer.empty()) {
+    pointer.remove_prefix(1);  // the slash
+    const auto token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    at = member_of(*at, token);
+  }
+  return at;
+}
+
+}  // namespace
 
 std::string url_text(std::string_view text) {
   return boost::urls::encode(text, boost::urls::unreserved_chars);
@@ -39,14 +73,12 @@ std::string describe(const ObjectPath& path) {
   return fmt::format("{} '{}{}{}'", text, path.name_space, path.name_space.empty() ? "" : "/", path.name);
 }
 
-std::string text_at(const nlohmann::json& object, std::string_view pointer) {
-  const nlohmann::json::json_pointer place{std::string(pointer)};
-  if (!object.contains(place)) return "";
-  const auto& value = object[place];
-  return value.is_string() ? value.get<std::string>() : "";
+std::string text_at(const json& object, std::string_view pointer) {
+  const auto* const value = value_at(object, pointer);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "";
 }
 
-std::string key_of(const nlohmann::json& object) {
+std::string key_of(const json& object) {
   const auto name_space = text_at(object, "/metadata/namespace");
   const auto name = text_at(object, "/metadata/name");
   return name_space.empty() || name.empty() ? name : name_space + "/" + name;

@@ -13,8 +13,7 @@ void EventBook::add(const EventTarget& target, const EventText& text, TimePoint 
   forget_old(now);
   auto found = entries_.find({target, text});
   if (found == entries_.end()) {
-    if (entries_.size() >= limits_.most && !written_.empty())
-      forget(written_.begin()->second);
+    if (entries_.size() >= limits_.most && !written_.empty()) forget(written_.begin()->second);
     if (entries_.size() >= limits_.most || !may_begin(target, now)) {
       ++dropped_;
       return;

@@ -109,7 +109,7 @@ class EventBook {
   Line pending_;  ///< by when they may be written
   Line written_;  ///< by when they happened last: of what is new again when it happens again
   std::map<EventTarget, Bucket> buckets_;
-  TimePoint looked_{};  ///< for what is old
+  TimePoint looked_{};       ///< for what is old
   std::uint64_t turns_ = 0;  ///< that were given out
   std::uint64_t dropped_ = 0;
 };

@@ -248,14 +248,17 @@ void Scheduler::guess_gpus() {
   }
 }
 
-std::optional<Start> Scheduler::start(const placement::Start& decided, const std::vector<std::string>& uids) {
+/// All of them, each where it was planned, or none.
+bool Scheduler::start_as_planned(const placement::Start& decided, const std::vector<std::string>& uids) {
   std::size_t taken = 0;
   while (taken < uids.size() && start_on(uids[taken], decided.decisions[taken])) ++taken;
-  if (taken < uids.size()) {
-    for (std::size_t i = 0; i < taken; ++i) take_back(uids[i]);
-    if (!place_one_by_one(uids)) return std::nullopt;
-  }
-  Start start{decided.job, {}};
+  if (taken == uids.size()) return true;
+  for (std::size_t i = 0; i < taken; ++i) take_back(uids[i]);
+  return false;
+}
+
+Start Scheduler::start_of(const std::string& job, const std::vector<std::string>& uids) const {
+  Start start{job, {}};
   for (const auto& uid : uids) {
     const auto& known = pods_.at(uid);
     auto& binding =
@@ -276,6 +279,10 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
   if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
   if (!known.queued && !take_claims(known, state->second, gpus)) return false;
+  if (planning_ && std::exchange(improvised_, false)) {  // whether that is free cannot be asked yet
+    give_back_claims(known, false);
+    return false;
+  }
   if (improvised_ && !known.claims.empty()) {
     auto got = decision;
     got.gpus = gpus;
@@ -343,20 +350,33 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
   end_volumes(now, round);
   auto waiting = waiting_jobs(now, round);
   bound_.sync(places_);  // without what was left of earlier tries
-  auto plan =
-      placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets_.budgets());
-  eligible_.sweep();
   std::size_t started = 0;
-  for (const auto& decided : plan.starts) {
-    auto done = start(decided, waiting.pods.at(decided.job));
-    if (!done) {
-      hold(waiting.pods.at(decided.job), placement::Dimension::kOrder, kPutOff, round);
-      continue;
-    }
+  const auto begin = [&](const std::string& job) {
+    auto start = start_of(job, waiting.pods.at(job));
     ++started;
-    if (begin_volumes(*done, now, round)) continue;
-    if (on_start) on_start(*done);
-    round.starts.push_back(std::move(*done));
+    if (begin_volumes(start, now, round)) return;
+    if (on_start) on_start(start);
+    round.starts.push_back(std::move(start));
+  };
+  std::vector<placement::Start> put_off;
+  const auto on_decided = [&](const placement::Start& decided) {
+    if (start_as_planned(decided, waiting.pods.at(decided.job)))
+      begin(decided.job);
+    else
+      put_off.push_back(decided);
+  };
+  const auto budgets = budgets_.budgets();
+  planning_ = true;
+  auto plan =
+      placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets, on_decided);
+  planning_ = false;
+  eligible_.sweep();
+  for (const auto& decided : put_off) {
+    const auto& uids = waiting.pods.at(decided.job);
+    if (start_as_planned(decided, uids) || place_one_by_one(uids))
+      begin(decided.job);
+    else
+      hold(uids, placement::Dimension::kOrder, kPutOff, round);
   }
   const bool all_started = started == plan.starts.size();
   // What could not start together with others is tried again when they have; what could not start alone is

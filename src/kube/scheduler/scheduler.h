@@ -314,7 +314,8 @@ class Scheduler {
   void add_gang(const GangIdentity& gang, TimePoint now, Waiting& waiting, Round& round);
   bool may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round);
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
-  std::optional<Start> start(const placement::Start& decided, const std::vector<std::string>& uids);
+  bool start_as_planned(const placement::Start& decided, const std::vector<std::string>& uids);
+  Start start_of(const std::string& job, const std::vector<std::string>& uids) const;
   bool is_free(const Known& known, const placement::Decision& decision);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids);
@@ -344,6 +345,7 @@ class Scheduler {
   bool out_of_order_ = false;
   bool changed_ = true;
   bool taints_changed_ = false;  ///< of devices, or who has them
+  bool planning_ = false;        ///< placement does, and must not be asked
   bool improvised_ = false;      ///< in this round something was put elsewhere than planned
   Waiting left_;                 ///< what did not start in the last round
   TimePoint decided_at_{};

@@ -77,12 +77,11 @@ SchedulingLoop::SchedulingLoop(Api& api, SchedulingCounts& counts, SchedulingOpt
       conditions_(api),
       scheduler_(options_.scheduler),
       writers_({options_.writes, options_.writes, kMostWritesWaiting}),
-      events_(
-          api, {.component = options_.scheduler.name, .host = {}},
-          [this](const Error& error) {
-            if (options_.warn) options_.warn("Events are not written: " + to_string(error));
-          },
-          {}, {[this] { return writers_.totals().waiting > 0; }}),
+      events_(api, {.component = options_.scheduler.name, .host = {}},
+              [this](const Error& error) {
+                if (options_.warn) options_.warn("Events are not written: " + to_string(error));
+              },
+              {}, {[this] { return writers_.totals().waiting > 0; }}),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SchedulingLoop::~SchedulingLoop() {

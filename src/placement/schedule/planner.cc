@@ -38,9 +38,10 @@ std::vector<const RunningJob*> ending_of(const std::vector<RunningJob>& running)
 
 Planner::Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
                  const std::vector<RunningJob>& running, TimePoint now,
-                 const std::vector<DisruptionBudget>& budgets)
+                 const std::vector<DisruptionBudget>& budgets, const OnStart& on_start)
     : waiting_(waiting),
       now_(now),
+      on_start_(on_start),
       shapes_(cluster),
       fair_share_(rules, total_of(cluster)),
       limits_(rules),
@@ -112,6 +113,7 @@ bool Planner::start_as(const Waiter& waiter, Span span) {
   limits_.start(waiter.accounts, waiter.shape->demand, span);
   add_runner(waiter, *placed, true);
   plan_.starts.push_back({waiter.job->id, std::move(*placed)});
+  if (on_start_) on_start_(plan_.starts.back());
   return true;
 }
 

@@ -29,8 +29,8 @@ class Planner {
  public:
   /// Everything outlives the planner.
   Planner(Cluster& cluster, const Rules& rules, const std::vector<Job>& waiting,
-          const std::vector<RunningJob>& running, TimePoint now,
-          const std::vector<DisruptionBudget>& budgets);
+          const std::vector<RunningJob>& running, TimePoint now, const std::vector<DisruptionBudget>& budgets,
+          const OnStart& on_start);
 
   Plan run();
 
@@ -59,6 +59,7 @@ class Planner {
 
   const std::vector<Job>& waiting_;
   TimePoint now_;
+  const OnStart& on_start_;
   Shapes shapes_;
   FairShare fair_share_;
   LimitLedger limits_;
