@@ -83,7 +83,15 @@ struct Workplace {
   Plan make_plan() {
     std::vector<RunningJob> list;
     for (const auto& [id, each] : running) list.push_back(each);
-    return plan(cluster, rules, waiting, list, now, budgets);
+    std::vector<Decision> told;
+    auto made = plan(cluster, rules, waiting, list, now, budgets, [&](const Start& start) {
+      told.insert(told.end(), start.decisions.begin(), start.decisions.end());
+    });
+    std::vector<Decision> starts;
+    for (const auto& start : made.starts)
+      starts.insert(starts.end(), start.decisions.begin(), start.decisions.end());
+    if (told != starts) throw std::logic_error("starts were told otherwise than they are planned");
+    return made;
   }
 
   /// Plans, starts what is to start, and asks victims to end.
