@@ -35,7 +35,7 @@ VIRTUAL_MACHINES = {"test_vm"}
 
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
 # Each road of a GPU into a pod once: a limit, a claim, an installation by the chart, and a scheduler of our own.
-CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_scheduling",
+CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_scheduling", "test_kube_volumes",
                  "test_kube_plugin.WholeGpusTest", "test_kube_claims.WholeGpusTest")
 
 

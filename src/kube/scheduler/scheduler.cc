@@ -269,6 +269,12 @@ Start Scheduler::start_of(const std::string& job, const std::vector<std::string>
   return start;
 }
 
+/// Whatever starts, by this way alone.
+void Scheduler::tell_start(Start start, Round& round, const OnStart& on_start) {
+  if (on_start) on_start(start);
+  round.starts.push_back(std::move(start));
+}
+
 /// Once more with all that counts, and with what has been decided since it was planned.
 bool Scheduler::start_on(const std::string& uid, const placement::Decision& decision) {
   auto& known = pods_.at(uid);
@@ -347,16 +353,14 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
   prepare();
   Round round;
   end_holds(now, round);
-  end_volumes(now, round);
+  end_volumes(now, round, on_start);
   auto waiting = waiting_jobs(now, round);
   bound_.sync(places_);  // without what was left of earlier tries
   std::size_t started = 0;
   const auto begin = [&](const std::string& job) {
     auto start = start_of(job, waiting.pods.at(job));
     ++started;
-    if (begin_volumes(start, now, round)) return;
-    if (on_start) on_start(start);
-    round.starts.push_back(std::move(start));
+    if (!begin_volumes(start, now, round)) tell_start(std::move(start), round, on_start);
   };
   std::vector<placement::Start> put_off;
   const auto on_decided = [&](const placement::Start& decided) {

@@ -271,7 +271,7 @@ class Scheduler {
   void keep_volumes(Known& known, std::vector<VolumeDecision> volumes, const std::string& node);
   void drop_volumes(Known& known);
   bool begin_volumes(const Start& start, TimePoint now, Round& round);
-  void end_volumes(TimePoint now, Round& round);
+  void end_volumes(TimePoint now, Round& round, const OnStart& on_start);
   void end_wait(const VolumeWait& wait, const std::string& why, TimePoint now, Round& round);
   void enter_by_gate(Known& known, Pod& pod);
   void lapse(Known& known);
@@ -316,6 +316,7 @@ class Scheduler {
   void keep_in_one_domain(placement::Gang& gang, const std::string& topology_key);
   bool start_as_planned(const placement::Start& decided, const std::vector<std::string>& uids);
   Start start_of(const std::string& job, const std::vector<std::string>& uids) const;
+  static void tell_start(Start start, Round& round, const OnStart& on_start);
   bool is_free(const Known& known, const placement::Decision& decision);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids);

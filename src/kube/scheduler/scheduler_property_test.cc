@@ -39,7 +39,9 @@ class History {
 
   void decide() {
     const auto anew = fresh();
-    const auto round = scheduler_.decide(now_);
+    std::size_t told = 0;
+    const auto round = scheduler_.decide(now_, [&](const Start&) { ++told; });
+    RC_ASSERT(told == round.starts.size());
     const auto other = anew->decide(now_);
     if (named_) EXPECT_EQ(text(round), text(other));
     now_ += std::chrono::seconds(1);

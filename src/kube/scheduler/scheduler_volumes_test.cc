@@ -92,6 +92,21 @@ TEST_F(SchedulerVolumes, AreMadeWhereThePodIsToRunAndThenItStarts) {
   EXPECT_THAT(scheduler.decide(kMoment).starts, IsEmpty());
 }
 
+TEST_F(SchedulerVolumes, AreToldOfWhenTheyAreThere) {
+  std::vector<std::string> told;
+  const auto decide = [&] {
+    const auto round = scheduler.decide(kMoment, [&](const Start& start) { told.push_back(start.job); });
+    EXPECT_EQ(round.starts.size(), told.size());
+  };
+  put(claim_of("train"));
+  scheduler.put_pod(using_volume("train"));
+  decide();
+  EXPECT_THAT(told, IsEmpty());
+  bind(claim_of("train"), "a");
+  decide();
+  EXPECT_THAT(told, ElementsAre("uid-train"));
+}
+
 TEST_F(SchedulerVolumes, ThatCouldNotBeMadeAreTriedAnew) {
   put(claim_of("train"));
   scheduler.put_pod(using_volume("train"));

@@ -84,7 +84,7 @@ bool Scheduler::begin_volumes(const Start& start, TimePoint now, Round& round) {
 }
 
 /// What is bound starts, all of a gang together; what cannot be is planned anew.
-void Scheduler::end_volumes(TimePoint now, Round& round) {
+void Scheduler::end_volumes(TimePoint now, Round& round, const OnStart& on_start) {
   std::erase_if(volume_waits_, [&](const VolumeWait& wait) {
     bool all = true;
     std::string lost;
@@ -115,7 +115,7 @@ void Scheduler::end_volumes(TimePoint now, Round& round) {
       return false;
     }
     for (const auto& binding : wait.start.bindings) drop_volumes(pods_.at(binding.pod.uid));
-    round.starts.push_back(wait.start);
+    tell_start(wait.start, round, on_start);
     return true;
   });
 }
