@@ -319,7 +319,9 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
     if (start_on(uid, *best)) return true;
     if (names.empty()) names = places_.nodes();
     auto others = places_.fitting_positions(*demand);
-    others.resize(std::min(others.size(), kMostNodesTried));
+    // The best are the fullest, and may all have what is free in the wrong places; the last are the emptiest.
+    if (others.size() > 2 * kMostNodesTried)
+      others.erase(others.begin() + kMostNodesTried, others.end() - kMostNodesTried);
     for (const auto position : others) {
       const auto decision = places_.try_place_on(names[position], *demand);
       if (decision && decision->node != best->node && start_on(uid, *decision)) return true;

@@ -111,6 +111,25 @@ TEST_F(SchedulerClaims, ParticularDevicesMayBeOnANodeThatIsNotTheFirst) {
   EXPECT_THAT(round.waiting, SizeIs(1));
 }
 
+TEST_F(SchedulerClaims, MayBeWhereNothingIsTakenThoughManyFullerNodesHaveTheNumberFree) {
+  const auto odd = "device.attributes['gpu.example'].model == 'odd'";
+  const auto take_both = [&](const std::string& name) {
+    scheduler.put_claim(claim_for(name, 2, odd));
+    scheduler.put_pod(claiming(name));
+    EXPECT_THAT(scheduler.decide(kMoment).starts, SizeIs(1)) << name;
+  };
+  take_both("first");
+  for (int i = 0; i < 140; ++i) {
+    const auto name = fmt::format("b{:03}", i);
+    scheduler.put_node(gpu_node(name, 0), gpus_of(name, 4));
+    scheduler.put_slice(slice_of(name, 4));
+    take_both("pod-" + name);
+  }
+  scheduler.put_node(gpu_node("z", 0), gpus_of("z", 4));
+  scheduler.put_slice(slice_of("z", 4));
+  take_both("last");
+}
+
 TEST_F(SchedulerClaims, AreFreeAgainWhenTheirPodCouldNotBeBound) {
   scheduler.put_claim(claim_for("one", 4));
   scheduler.put_pod(claiming("one"));
