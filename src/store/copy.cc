@@ -24,7 +24,12 @@ void Copy::Closer::operator()(sqlite3_backup* backup) const {
 }
 
 Copy::~Copy() {
+  unlink();
+}
+
+void Copy::unlink() noexcept {
   if (path_) ::unlink(path_->c_str());
+  path_.reset();
 }
 
 Error Copy::error(const char* what) const {
@@ -61,7 +66,9 @@ Result<bool> Copy::step() {
       return true;
     default:
       sqlite3_backup_finish(backup_.release());  // makes the failure the file's own
-      return Failure(error("Failed to write"));
+      auto why = error("Failed to write");
+      unlink();
+      return Failure(std::move(why));
   }
 }
 
@@ -70,6 +77,7 @@ Result<UniqueFd> Copy::take() {
   file_.reset();
   UniqueFd file(::open(path_->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid()) return fail_errno(fmt::format("Failed to open '{}'", *path_), errno);
+  unlink();
   return file;
 }
 

@@ -23,7 +23,7 @@ class Copy {
   Copy& operator=(Copy&&) = delete;
   ~Copy();
 
-  /// Copies about one MiB; true when the copy is complete.
+  /// Copies about one MiB; true when the copy is complete. After an error nothing is left of it.
   Result<bool> step();
   /// The complete copy, open for reading; it has no name any more.
   Result<UniqueFd> take();
@@ -35,6 +35,8 @@ class Copy {
   };
   Copy() = default;
   Error error(const char* what) const;
+  /// The file has no name any more.
+  void unlink() noexcept;
 
   std::unique_ptr<std::string> path_;  ///< null: nothing is to be removed
   std::unique_ptr<sqlite3, Closer> file_;

@@ -5,7 +5,7 @@
 // the API server. Pure; not thread safe.
 
 #include <chrono>
-#include <deque>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -35,16 +35,21 @@ bool BudgetBook::covers(const Entry& entry, const Pod& pod) {
          !budget.disrupted.contains(pod.name);
 }
 
+BudgetBook::Budgets& BudgetBook::own() {
+  if (budgets_.use_count() > 1) budgets_ = std::make_shared<Budgets>(*budgets_);
+  return *budgets_;
+}
+
 void BudgetBook::count(const Entry& entry, const Member& member, int sign) {
   if (!covers(entry, member.pod)) return;
-  auto& containers = budgets_[entry.place].containers;
+  auto& containers = own()[entry.place].containers;
   const auto found = containers.try_emplace(member.job, 0).first;
   found->second += sign;
   if (found->second == 0) containers.erase(found);
 }
 
 void BudgetBook::show_allowed(const Entry& entry) {
-  budgets_[entry.place].allowed = entry.budget.allowed - static_cast<int>(entry.ending.size());
+  own()[entry.place].allowed = entry.budget.allowed - static_cast<int>(entry.ending.size());
 }
 
 void BudgetBook::put_pod(const std::string& job, const Pod& pod) {
@@ -72,8 +77,8 @@ void BudgetBook::put_budget(PodBudget budget) {
   const auto [found, added] = space.entries.try_emplace(budget.name);
   auto& entry = found->second;
   if (added) {
-    entry.place = budgets_.size();
-    budgets_.emplace_back();
+    entry.place = budgets_->size();
+    own().emplace_back();
   }
   const bool same =
       !added && entry.budget.selector == budget.selector && entry.budget.disrupted == budget.disrupted;
@@ -84,7 +89,7 @@ void BudgetBook::put_budget(PodBudget budget) {
   });
   show_allowed(entry);
   if (same) return;
-  budgets_[entry.place].containers.clear();
+  own()[entry.place].containers.clear();
   for (const auto& [uid, member] : space.pods) count(entry, member, 1);
 }
 
@@ -97,9 +102,10 @@ void BudgetBook::remove_budget(std::string_view name_space, std::string_view nam
   const auto place = entry->second.place;
   entries.erase(entry);
   if (entries.empty() && pods.empty()) spaces_.erase(of);
-  const auto last = budgets_.size() - 1;
-  std::swap(budgets_[place], budgets_[last]);
-  budgets_.pop_back();
+  auto& budgets = own();
+  const auto last = budgets.size() - 1;
+  std::swap(budgets[place], budgets[last]);
+  budgets.pop_back();
   for (auto& [space_name, space] : spaces_)
     for (auto& [entry_name, other] : space.entries)
       if (other.place == last) other.place = place;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -40,14 +41,15 @@ class BudgetBook {
   /// begun.
   void set_ending(const std::string& uid, bool ending);
 
-  /// In any order.
-  const std::vector<placement::DisruptionBudget>& budgets() const { return budgets_; }
+  using Budgets = std::vector<placement::DisruptionBudget>;
+  /// In any order, as they are now: what changes later is not in it.
+  std::shared_ptr<const Budgets> budgets() const { return budgets_; }
 
  private:
   struct Entry {
     PodBudget budget;
     std::set<std::string> ending;  ///< uids
-    std::size_t place = 0;         ///< in budgets_
+    std::size_t place = 0;         ///< among budgets()
   };
   struct Member {
     std::string job;
@@ -61,10 +63,12 @@ class BudgetBook {
   static bool covers(const Entry& entry, const Pod& pod);
   void count(const Entry& entry, const Member& member, int sign);
   void show_allowed(const Entry& entry);
+  /// To be changed: a copy, when somebody looks at them.
+  Budgets& own();
 
   std::map<std::string, Space, std::less<>> spaces_;
   std::map<std::string, std::string> space_of_;  ///< by uid
-  std::vector<placement::DisruptionBudget> budgets_;
+  std::shared_ptr<Budgets> budgets_ = std::make_shared<Budgets>();
 };
 
 }  // namespace drover::kube::scheduler

@@ -33,7 +33,7 @@ Pod web_pod(const std::string& name, const std::string& app = "web") {
 }
 
 const placement::DisruptionBudget& only(const BudgetBook& book) {
-  return book.budgets().at(0);
+  return book.budgets()->at(0);
 }
 
 TEST(BudgetBook, CountsThePodsThatABudgetSelectsByTheirJobs) {
@@ -106,14 +106,23 @@ TEST(BudgetBook, BudgetsGoInAnyOrder) {
   }
   book.remove_budget("team", "one");
   book.put_pod("b", web_pod("b"));
-  ASSERT_THAT(book.budgets(), SizeIs(2));
-  for (const auto& budget : book.budgets()) EXPECT_THAT(budget.containers, SizeIs(2));
+  ASSERT_THAT(*book.budgets(), SizeIs(2));
+  for (const auto& budget : *book.budgets()) EXPECT_THAT(budget.containers, SizeIs(2));
   book.remove_budget("team", "three");
   EXPECT_EQ(only(book).allowed, 3);
   book.remove_budget("team", "two");
   book.remove_budget("team", "two");
   book.remove_pod("uid-a");
-  EXPECT_THAT(book.budgets(), IsEmpty());
+  EXPECT_THAT(*book.budgets(), IsEmpty());
+}
+
+TEST(BudgetBook, WhatIsLookedAtStaysAsItWas) {
+  BudgetBook book;
+  book.put_budget(*read_pod_budget(budget_object(1)));
+  const auto before = book.budgets();
+  book.put_pod("a", web_pod("a"));
+  EXPECT_THAT(before->at(0).containers, IsEmpty());
+  EXPECT_THAT(only(book).containers, SizeIs(1));
 }
 
 TEST(BudgetBook, WhatNoServerGivesOutIsRefused) {

@@ -151,7 +151,7 @@ std::optional<Scheduler::Rehearsal::Decisions> Scheduler::Rehearsal::start_of(
   auto before = std::exchange(same->gang, instead);
   auto plan =
       placement::plan(scheduler_.places_, scheduler_.sharing_.rules, jobs, scheduler_.bound_.running(),
-                      scheduler_.decided_at_, scheduler_.budgets_.budgets());
+                      scheduler_.decided_at_, *scheduler_.budgets_.budgets());
   same->gang = std::move(before);
   for (auto& start : plan.starts)
     if (start.job == job.id) return std::move(start.decisions);

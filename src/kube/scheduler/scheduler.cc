@@ -14,7 +14,7 @@ namespace {
 
 using placement::Decision;
 
-constexpr std::size_t kMostNodesTried = 64;
+constexpr std::size_t kMostNodesTried = 64;  ///< of the fullest, and of the emptiest
 constexpr const char* kPutOff = "what it needs was taken by others while this was decided";
 
 Decision decision_on(const std::string& node, const placement::Request& demand,
@@ -371,10 +371,10 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
     else
       put_off.push_back(decided);
   };
-  const auto budgets = budgets_.budgets();
+  const auto budgets = budgets_.budgets();  // as they were: each start changes them
   planning_ = true;
   auto plan =
-      placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, budgets, on_decided);
+      placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, *budgets, on_decided);
   planning_ = false;
   eligible_.sweep();
   for (const auto& decided : put_off) {
