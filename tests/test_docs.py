@@ -13,7 +13,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 CODE = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|\s|build/release/)drover((?: +[^\s#|&;]+)+)")
 
-GROUPS = ("files", "queue", "quota", "app", "job", "cdi", "image", "kube")  # commands that have others below them
+GROUPS = ("files", "queue", "quota", "app", "job", "cdi", "image", "kube", "context")  # commands that have others below them
 
 
 def relative(path):

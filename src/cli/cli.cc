@@ -13,6 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/completion.h"
 #include "cli/context.h"
+#include "cli/contexts.h"
 #include "cli/help.h"
 #include "cli/line.h"
 #include "cli/man_page.h"
@@ -28,7 +29,29 @@ std::string environment(const char* name, const char* fallback = "") {
   return value == nullptr || *value == '\0' ? fallback : value;
 }
 
-void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
+/// The daemon of the context of that name, or of the one in use; none: that of this machine.
+Result<NamedContext> context_to_use(const std::string& wanted) {
+  if (wanted == kNoContext) return NamedContext{};
+  DROVER_TRY(const auto contexts, read_contexts());
+  const auto& name = wanted.empty() ? contexts.used : wanted;
+  return name.empty() ? NamedContext{} : contexts.find(name);
+}
+
+void take_context(const std::string& wanted, bool token_said, Endpoint& endpoint) {
+  auto named = context_to_use(wanted);
+  if (!named) {
+    endpoint.trouble = std::move(named.error());
+    return;
+  }
+  if (!named->socket.empty()) endpoint.socket = named->socket;
+  if (named->host.empty()) return;
+  endpoint.url = named->host;
+  if (!token_said) endpoint.token = named->token;  // that of the environment is for another daemon
+  if (!named->ca_file.empty()) endpoint.ca_file = named->ca_file;
+}
+
+void add_endpoint_options(CLI::App& app, Context& context) {
+  auto& endpoint = context.endpoint;
   endpoint = {environment("DROVER_SOCKET", kDefaultSocket), environment("DROVER_HOST"),
               environment("DROVER_TOKEN"), environment("DROVER_CA_FILE")};
   const auto set_patience = [&endpoint](const std::string& text) {
@@ -36,11 +59,25 @@ void add_endpoint_options(CLI::App& app, Endpoint& endpoint) {
     if (!patience) throw CLI::ValidationError("--patience", patience.error().message);
     endpoint.patience = std::min<std::chrono::milliseconds>(*patience, kMostPatience);
   };
-  app.add_option("--socket", endpoint.socket, "Socket of the daemon (DROVER_SOCKET)")->type_name("PATH");
-  app.add_option("--host", endpoint.url,
-                 "Use a daemon over TCP: http://HOST:PORT or https://HOST:PORT (DROVER_HOST)")
-      ->type_name("URL");
-  app.add_option("--token", endpoint.token, "Secret for --host (DROVER_TOKEN)")->type_name("TOKEN");
+  auto* socket =
+      app.add_option("--socket", endpoint.socket, "Socket of the daemon (DROVER_SOCKET)")->type_name("PATH");
+  auto* host = app.add_option("--host", endpoint.url,
+                              "Use a daemon over TCP: http://HOST:PORT or https://HOST:PORT (DROVER_HOST)")
+                   ->type_name("URL");
+  auto* token =
+      app.add_option("--token", endpoint.token, "Secret for --host (DROVER_TOKEN)")->type_name("TOKEN");
+  const auto wanted = std::make_shared<std::string>(environment("DROVER_CONTEXT"));
+  app.add_option("--context", *wanted,
+                 "Use the daemon of that name, see 'drover context'; 'none': this machine's (DROVER_CONTEXT)")
+      ->type_name("NAME")
+      ->excludes(socket)
+      ->excludes(host);
+  app.parse_complete_callback([&context, &endpoint, wanted, socket, host, token] {
+    const bool on_line = socket->count() + host->count() > 0;
+    const bool in_environment = !environment("DROVER_SOCKET").empty() || !environment("DROVER_HOST").empty();
+    context.endpoint_said = on_line || (wanted->empty() && in_environment);
+    if (!context.endpoint_said) take_context(*wanted, token->count() > 0, endpoint);
+  });
   app.add_option_function<std::string>("--patience", set_patience,
                                        "How long to wait for a daemon that does not answer (DROVER_PATIENCE)")
       ->envname("DROVER_PATIENCE")
@@ -59,6 +96,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_show(app, context);
   add_tasks(app, context);
   add_apply(app, context);
+  add_export(app, context);
   add_apps(app, context);
   add_jobs(app, context);
   add_validate(app, context);
@@ -78,6 +116,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_doctor(app, context);
   add_completion(app, context);
   add_serve(app, context);
+  add_contexts(app, context);
   add_kube(app, context);
 }
 
@@ -147,7 +186,7 @@ int run_cli(int argc, const char* const* argv, const Hooks& hooks) {
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", "drover " + hooks.version);
-  add_endpoint_options(app, context.endpoint);
+  add_endpoint_options(app, context);
   add_commands(app, context);
   add_help(app, context);
   add_man_pages(app, context);

@@ -48,6 +48,7 @@ struct Address {
 };
 
 Result<Address> address_of(const Endpoint& endpoint) {
+  if (endpoint.trouble) return Failure(*endpoint.trouble);
   if (endpoint.url.empty()) return Address{.server = {.socket = endpoint.socket}};
   const auto no_part = [](unsigned char c) { return c <= ' ' || c > '~'; };
   if (std::ranges::any_of(endpoint.token, no_part))
@@ -271,6 +272,11 @@ Error read_refusal(unsigned status, const std::string& body) {
 }
 
 Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+
+Status check(const Endpoint& endpoint) {
+  DROVER_CHECK_OK(address_of(endpoint));
+  return {};
+}
 
 Result<Upgraded> Client::upgrade(const std::string& target, const json& body,
                                  const std::string& protocol) const {

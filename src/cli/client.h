@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,7 +30,11 @@ struct Endpoint {
   /// So long a sign of life is waited for, and for the queue of a daemon that takes no connection; 0: for
   /// ever.
   std::chrono::milliseconds patience = kUsualPatience;
+  std::optional<Error> trouble = {};  ///< why it is not known: every call comes to that
 };
+
+/// Whether it can be the address of a daemon.
+Status check(const Endpoint& endpoint);
 
 /// Takes a piece of an answer; false ends the transfer without an error.
 using Sink = std::function<bool(std::string_view piece)>;

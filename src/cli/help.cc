@@ -27,12 +27,12 @@ const std::vector<Chapter>& chapters() {
       {"Tasks",
        {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "forward", "stop", "rm",
         "inspect", "files", "events"}},
-      {"Apps and jobs", {"init", "validate", "apply", "app", "job"}},
+      {"Apps and jobs", {"init", "validate", "apply", "export", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},
       {"This machine", {"gpus", "topo", "node", "cordon", "uncordon", "drain", "cdi", "doctor"}},
       {"The daemon", {"serve", "backup", "restore", "kube"}},
-      {"This program", {"help", "completion", "version"}},
+      {"This program", {"help", "context", "completion", "version"}},
   };
   return all;
 }
@@ -95,6 +95,16 @@ constexpr std::array kFooters = {
            "  drover init task\n"
            "  drover init app web.yaml"},
     Footer{"validate", "Example:\n  drover validate --strict app.yaml"},
+    Footer{"context",
+           "Examples:\n"
+           "  DROVER_TOKEN=secret drover context add lab --host https://gpus.example.com --use\n"
+           "  drover ps\n"
+           "  drover --context none ps\n"
+           "  drover context use none"},
+    Footer{"export",
+           "Examples:\n"
+           "  drover export > everything.yaml\n"
+           "  drover --context lab apply everything.yaml"},
     Footer{"apply",
            "Examples:\n"
            "  drover apply --dry-run app.yaml\n"

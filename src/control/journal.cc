@@ -7,8 +7,8 @@
 
 #include "base/decode.h"
 #include "base/json_text.h"
-#include "control/rules.h"
 #include "control/stored.h"
+#include "placement/rules_json.h"
 #include "workload/task_writer.h"
 
 namespace drover::control {
@@ -56,7 +56,7 @@ std::string template_named_by(const std::string& text) {
 
 Status JournalReader::read_entry(const std::string& key, const nlohmann::json& value) {
   if (key == kRulesKey) {
-    DROVER_TRY(journaled_.rules, decode_rules(value));
+    DROVER_TRY(journaled_.rules, placement::decode_rules(value));
   } else if (key == kSequenceKey) {
     DROVER_TRY(const auto number, from_stored<std::uint64_t>(value, "It"));
     journaled_.next_sequence = std::max(journaled_.next_sequence, number);

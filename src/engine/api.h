@@ -129,6 +129,10 @@ class Decisions {
     (void)caller, (void)request;
     return fail(ErrorKind::kUnsupported, "This daemon takes no arrays");
   }
+  /// In a transaction, by root only. Adds these, or replaces those of the same paths and subjects: all or
+  /// none. The error's path is as placement::validate() has it.
+  virtual Status set_rules(const Caller& caller, std::vector<placement::Queue> queues,
+                           std::vector<placement::Quota> quotas) = 0;
   /// Looks at images that the caller is about to name in work, so that it is known what they work on
   /// (control/image_fit.h). `done` is called in any case.
   virtual void inspect_images(const Caller& caller, const std::vector<std::string>& images,
@@ -232,13 +236,8 @@ class Actions {
   }
 
   // In a transaction, by root only:
-  /// Adds it, or replaces the one of that path. The error's path is that of the field in the queue
-  /// ("/guarantee").
-  virtual Status set_queue(const Caller& caller, placement::Queue queue) = 0;
   /// kNotFound; kConflict while work waits or runs in it.
   virtual Status remove_queue(const Caller& caller, const std::string& path) = 0;
-  /// Adds it, or replaces the one of that subject.
-  virtual Status set_quota(const Caller& caller, placement::Quota quota) = 0;
   /// kNotFound.
   virtual Status remove_quota(const Caller& caller, const placement::Subject& subject) = 0;
 

@@ -34,6 +34,11 @@ Result<std::vector<control::TaskRecord>> DryRun::submit_array(const Caller& call
   return daemon_.submit_array(caller, request);
 }
 
+Status DryRun::set_rules(const Caller& caller, std::vector<placement::Queue> queues,
+                         std::vector<placement::Quota> quotas) {
+  return daemon_.set_rules(caller, std::move(queues), std::move(quotas));
+}
+
 Result<control::Made> DryRun::change(const control::Event& event) {
   return daemon_.change(event);
 }

@@ -20,6 +20,8 @@ class DryRun final : public Decisions {
                                                        const workload::GangRequest& request) override;
   Result<std::vector<control::TaskRecord>> submit_array(const Caller& caller,
                                                         const workload::ArrayRequest& request) override;
+  Status set_rules(const Caller& caller, std::vector<placement::Queue> queues,
+                   std::vector<placement::Quota> quotas) override;
   Result<control::Made> change(const control::Event& event) override;
   const control::State& state() const override;
   void inspect_images(const Caller& caller, const std::vector<std::string>& images,

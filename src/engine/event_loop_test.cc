@@ -116,7 +116,7 @@ TEST_F(EventLoopTest, EachIsDecidedByWhatThoseBeforeItMade) {
           std::string all;
           for (const auto& [name, queue] : engine_->state().rules.queues) all += name;
           seen.push_back(all);
-          EXPECT_TRUE(engine_->set_queue({}, placement::Queue{path}));
+          EXPECT_TRUE(engine_->set_rules({}, {placement::Queue{path}}, {}));
         },
         {});
   write();

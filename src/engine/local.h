@@ -68,6 +68,8 @@ class LocalEngine final : public Api {
                                                        const workload::GangRequest& request) override;
   Result<std::vector<control::TaskRecord>> submit_array(const Caller& caller,
                                                         const workload::ArrayRequest& request) override;
+  Status set_rules(const Caller& caller, std::vector<placement::Queue> queues,
+                   std::vector<placement::Quota> quotas) override;
   Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
@@ -83,9 +85,7 @@ class LocalEngine final : public Api {
   std::string sandbox_of(const std::string& id) const override;
   Later<std::vector<QueueView>> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;
-  Status set_queue(const Caller& caller, placement::Queue queue) override;
   Status remove_queue(const Caller& caller, const std::string& path) override;
-  Status set_quota(const Caller& caller, placement::Quota quota) override;
   Status set_cordon(const Caller& caller, const std::string& gpu,
                     const std::optional<std::string>& reason) override;
   Status remove_quota(const Caller& caller, const placement::Subject& subject) override;

@@ -8,6 +8,7 @@
 #include "control/sharing.h"
 #include "engine/access.h"
 #include "engine/local.h"
+#include "placement/rules_json.h"
 
 namespace drover::engine {
 namespace {
@@ -24,17 +25,6 @@ std::map<std::string, Queue> all_queues(const Rules& rules) {
     for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
       queues.try_emplace(path.substr(0, slash), Queue{path.substr(0, slash)});
   return queues;
-}
-
-/// An error of the rules, told of the one queue or quota that was given, in the words of its JSON form:
-/// "/queues/a~1b/limit/gpu_milli" is "/limit/gpus".
-Error about_one(Error error) {
-  const auto field = error.path.find('/', error.path.find('/', 1) + 1);
-  error.path = field == std::string::npos ? "" : error.path.substr(field);
-  for (const auto& [ours, theirs] :
-       {std::pair("/gpu_milli", "/gpus"), {"/milli_cpus", "/cpus"}, {"/memory_bytes", "/memory"}})
-    if (error.path.ends_with(ours)) error.path.replace(error.path.rfind(ours), std::string::npos, theirs);
-  return error;
 }
 
 QueueView view_of(const control::State& state, const Caller& caller, const Queue& queue) {
@@ -90,17 +80,17 @@ Status LocalEngine::change_rules(const Caller& caller, const std::function<Statu
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not change queues, quotas and cordons", caller.user.name),
                 "only root may");
-  auto rules = state_.rules;
+  auto rules = state().rules;
   DROVER_CHECK_OK(change(rules));
-  if (const auto made = loop_.change(control::event::RulesChanged{std::move(rules)}); !made)
-    return Failure(about_one(made.error()));
+  DROVER_CHECK_OK(loop_.change(control::event::RulesChanged{std::move(rules)}));
   return {};
 }
 
-Status LocalEngine::set_queue(const Caller& caller, Queue queue) {
+Status LocalEngine::set_rules(const Caller& caller, std::vector<Queue> queues,
+                              std::vector<placement::Quota> quotas) {
   return change_rules(caller, [&](Rules& rules) -> Status {
-    const auto path = queue.path;
-    rules.queues[path] = std::move(queue);
+    for (auto& queue : queues) rules.queues[std::string(queue.path)] = std::move(queue);
+    for (auto& quota : quotas) rules.quotas[placement::Subject(quota.subject)] = std::move(quota);
     return {};
   });
 }
@@ -113,20 +103,10 @@ Status LocalEngine::remove_queue(const Caller& caller, const std::string& path) 
   });
 }
 
-Status LocalEngine::set_quota(const Caller& caller, placement::Quota quota) {
-  return change_rules(caller, [&](Rules& rules) -> Status {
-    const auto subject = quota.subject;
-    rules.quotas[subject] = std::move(quota);
-    return {};
-  });
-}
-
 Status LocalEngine::remove_quota(const Caller& caller, const placement::Subject& subject) {
   return change_rules(caller, [&](Rules& rules) -> Status {
     if (rules.quotas.erase(subject) > 0) return {};
-    return fail(ErrorKind::kNotFound,
-                fmt::format("There is no quota of the {} '{}'",
-                            subject.kind == SubjectKind::kUser ? "user" : "namespace", subject.name),
+    return fail(ErrorKind::kNotFound, fmt::format("There is no quota of '{}'", placement::to_string(subject)),
                 "'drover quota' lists the quotas");
   });
 }

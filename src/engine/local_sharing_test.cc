@@ -194,7 +194,8 @@ TEST_F(LocalSharingTest, QueuesAreRootsToSetAndEverybodysToSee) {
   const Caller alice{{1000, 1000, {}, "alice", "/"}};
   const Caller bob{{1001, 1001, {}, "bob", "/"}};
   EXPECT_EQ(set_queue({"research/vision"}, alice).error().kind, ErrorKind::kPermissionDenied);
-  EXPECT_EQ(set_queue({"research/vision", {1000, {}, {}}, {2000, {}, {}}}).error().path, "/guarantee/gpus");
+  EXPECT_EQ(set_queue({"research/vision", {1000, {}, {}}, {2000, {}, {}}}).error().path,
+            "/queues/research~1vision/guarantee/gpu_milli");
   ASSERT_TRUE(set_queue({"research/vision", {1000, {}, {}}, {}, 1, {"alice"}}));
   const auto in_vision = [](workload::Task& task) {
     task.queue = "research/vision";
@@ -270,7 +271,7 @@ TEST_F(LocalSharingTest, QuotasAreRootsToSetAndOnesOwnToSee) {
   const placement::Subject subject{placement::SubjectKind::kUser, "alice"};
   const placement::Quota quota{subject, {1000, {}, {}}, 5};
   const auto set_quota = [&](const Caller& caller) {
-    return transact([&] { return engine_->set_quota(caller, quota); });
+    return transact([&] { return engine_->set_rules(caller, {}, {quota}); });
   };
   const auto remove_quota = [&] { return transact([&] { return engine_->remove_quota({}, subject); }); };
   EXPECT_EQ(set_quota(alice).error().kind, ErrorKind::kPermissionDenied);

@@ -20,13 +20,6 @@ constexpr std::int64_t kMaxAmount = 1'000'000'000'000;
 constexpr std::uint64_t kMaxMemory = 1ULL << 62;
 constexpr std::size_t kQueuesNamed = 20;
 
-/// "a/b" as one part of a JSON pointer: "a~1b".
-std::string escaped(std::string_view part) {
-  std::string result;
-  for (const char c : part) result += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return result;
-}
-
 class Mistakes {
  public:
   void add(std::string path, std::string message, std::string hint = "") {
@@ -34,6 +27,7 @@ class Mistakes {
   }
   Status status() const {
     if (list_.empty()) return {};
+    if (list_.size() == 1) return Failure(list_.front());  // it says itself whose it is
     auto error = join_mistakes(list_, "the rules of sharing");
     error.path = list_.front().path;
     return Failure(std::move(error));
@@ -118,7 +112,7 @@ void check_users(const std::vector<std::string>& users, const std::string& at, M
 }
 
 void check_queue(const std::string& key, const Queue& queue, Mistakes& mistakes) {
-  const auto at = "/queues/" + escaped(key);
+  const auto at = "/queues/" + pointer_token(key);
   check_path(key, at, mistakes);
   if (queue.path != key)
     mistakes.add(at + "/path", fmt::format("the queue '{}' calls itself '{}'", key, queue.path));
@@ -139,7 +133,7 @@ void check_guarantees(const Rules& rules, Mistakes& mistakes) {
   for (auto& [path, children] : promised) {
     const auto found = rules.queues.find(std::string(path));
     const Queue queue = found == rules.queues.end() ? Queue{} : found->second;
-    const auto at = "/queues/" + escaped(path) + "/guarantee";
+    const auto at = "/queues/" + pointer_token(path) + "/guarantee";
     const auto parent = promised.find(parent_of(path));
     Limits none;
     each_field(
@@ -161,7 +155,7 @@ void check_guarantees(const Rules& rules, Mistakes& mistakes) {
 
 void check_quota(const Subject& key, const Quota& quota, Mistakes& mistakes) {
   const bool user = key.kind == SubjectKind::kUser;
-  const auto at = fmt::format("/quotas/{}:{}", user ? "user" : "namespace", escaped(key.name));
+  const auto at = fmt::format("/quotas/{}:{}", user ? "user" : "namespace", pointer_token(key.name));
   if (!is_name(key.name)) mistakes.add(at, fmt::format("whom a quota is for has a name of {}", kOfName));
   if (quota.subject != key)
     mistakes.add(at + "/subject",

@@ -17,6 +17,7 @@
 #include "chronos/job.h"
 #include "marathon/app.h"
 #include "marathon/group.h"
+#include "placement/rules_json.h"
 #include "schemas/parts.h"
 #include "schemas/schemas.h"
 #include "workload/service.h"
@@ -111,6 +112,24 @@ Outcome decode_task(const json& value) {
   return outcome;
 }
 
+template <typename T>
+Outcome decode_rule(const json& value, placement::Read<T> (*read)(const json&)) {
+  Outcome outcome;
+  if (const auto rule = read(value))
+    outcome.texts.push_back(to_text(placement::encode(*rule)));
+  else
+    outcome.refusal = words_of(rule.error());
+  return outcome;
+}
+
+Outcome decode_queue(const json& value) {
+  return decode_rule(value, placement::read_queue);
+}
+
+Outcome decode_quota(const json& value) {
+  return decode_rule(value, placement::read_quota);
+}
+
 /// Everything that there is, in as few definitions as it takes.
 constexpr const char* kApps = R"json([
   {"id": "web", "cmd": "x", "cpus": 1, "mem": 64, "gpus": 1, "disk": 1, "instances": 2, "env": {}, "labels": {},
@@ -163,6 +182,15 @@ constexpr const char* kTasks = R"json([
      {"gpus": [{"count": 1}]}]}}
 ])json";
 
+constexpr const char* kQueues = R"json([
+  {"queue": "a/b", "guarantee": {"gpus": 1, "cpus": 1, "memory": "1GiB"}, "limit": {"gpus": 2, "cpus": 2, "memory": "2GiB"},
+   "weight": 2, "users": ["ann"], "timeout": "2h", "idle_timeout": "30m"}
+])json";
+constexpr const char* kQuotas = R"json([
+  {"user": "ann", "limit": {"gpus": 2, "cpus": 2, "memory": "2GiB"}, "max_priority": 5},
+  {"namespace": "team", "limit": {"gpus": 2}}
+])json";
+
 struct Kind {
   const char* schema;
   const char* examples;
@@ -179,6 +207,8 @@ std::vector<Kind> kinds() {
            {"marathon", "api/marathon/group_changes.cc"},
            {"kind", "scaleBy", "version"}},
           {"job", kJobs, decode_job, {"chronos", "workload"}, {"kind"}},
+          {"queue", kQueues, decode_queue, {"placement"}, {"kind", "mem"}},
+          {"quota", kQuotas, decode_quota, {"placement"}, {"kind", "mem"}},
           {"task", kTasks, decode_task, {"workload"}, {"kind", "mem"}}};
 }
 
@@ -341,7 +371,8 @@ TEST_P(DecodersTest, HaveTheSameWords) {
                             << (at / name).to_string() << " " << word;
                   }
                 });
-  if (std::string_view(GetParam().schema) != "group") EXPECT_GT(compared, 1u);
+  static const std::set<std::string_view> without_words = {"group", "queue", "quota"};
+  if (!without_words.contains(GetParam().schema)) EXPECT_GT(compared, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecodersTest, ::testing::ValuesIn(kinds()),

@@ -12,7 +12,7 @@
 
 namespace drover::schemas {
 
-/// By name: "app", "group", "job", "task".
+/// By name: "app", "group", "job", "queue", "quota", "task".
 const std::map<std::string_view, std::string_view>& texts();
 
 struct UnknownField {

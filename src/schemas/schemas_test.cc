@@ -27,7 +27,7 @@ TEST(SchemasTest, AreThoseOfTheDocumentation) {
     EXPECT_EQ(schema.at("$schema"), "http://json-schema.org/draft-07/schema#") << name;
     EXPECT_FALSE(schema.at("additionalProperties").get<bool>()) << name;
   }
-  EXPECT_THAT(names, ElementsAre("app", "group", "job", "task"));
+  EXPECT_THAT(names, ElementsAre("app", "group", "job", "queue", "quota", "task"));
 }
 
 TEST(SchemasTest, FindFieldsThatNobodyKnowsAtAnyDepth) {

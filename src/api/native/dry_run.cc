@@ -22,14 +22,16 @@ using nlohmann::json;
 
 constexpr std::size_t kMostRequests = 1000;
 
-/// Definitions of apps, groups, jobs and tasks; nothing else is made to be tried.
+/// Definitions of apps, groups, jobs, tasks, queues and quotas; nothing else is made to be tried.
 bool may_be_tried(const Request& request) {
   const auto& path = request.segments;
   const auto begins = [&](std::string_view first, std::string_view second) {
     return path.size() >= 2 && path[0] == first && path[1] == second;
   };
-  if (request.method == "PUT")
-    return (begins("v2", "apps") && path.size() == 2) || (begins("v2", "groups") && path.size() > 2);
+  if (request.method == "PUT") {
+    const bool is_list = begins("v2", "apps") || begins("v1", "queues") || begins("v1", "quotas");
+    return (is_list && path.size() == 2) || (begins("v2", "groups") && path.size() > 2);
+  }
   const bool is_job =
       begins("v1", "scheduler") && path.size() == 3 && (path[2] == "iso8601" || path[2] == "dependency");
   return request.method == "POST" && (is_job || (begins("v1", "tasks") && path.size() == 2));
@@ -46,8 +48,8 @@ Request read_one(Decoder& fields, const engine::Caller& caller) {
     fields.mistake("target", parsed.error().message, parsed.error().hint);
   else if (!may_be_tried(one))
     fields.mistake("target", fmt::format("'{} {}' cannot be tried", one.method, target),
-                   "it is one of PUT /v2/apps, PUT /v2/groups/ID, POST /v1/scheduler/iso8601, POST "
-                   "/v1/scheduler/dependency and POST /v1/tasks");
+                   "it is one of PUT /v1/queues, PUT /v1/quotas, PUT /v2/apps, PUT /v2/groups/ID, POST "
+                   "/v1/scheduler/iso8601, POST /v1/scheduler/dependency and POST /v1/tasks");
   fields.finish();
   return one;
 }

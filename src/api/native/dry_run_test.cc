@@ -63,9 +63,13 @@ TEST_F(DryRunTest, EachSeesWhatThoseBeforeItWouldChangeAndNothingIsChanged) {
 TEST_F(DryRunTest, WhateverMayBeTriedNeedsNothingButDecisions) {
   const json task = {{"command", {"true"}}};
   const auto told = answers({request("PUT", "/v2/groups/some", {{"id", "/some"}, {"apps", kWeb}}),
+                             request("PUT", "/v1/queues", {{"queues", {{{"queue", "a"}}}}}),
+                             request("PUT", "/v1/quotas", {{"quotas", {{{"user", "ann"}}}}}),
                              request("POST", "/v1/tasks", task),
                              request("POST", "/v1/tasks", {{"command", {"true"}}, {"gang", {{"size", 2}}}})});
-  EXPECT_EQ(told, json::parse(R"([{"status":200},{"status":201},{"status":201}])"));
+  EXPECT_EQ(told,
+            json::parse(R"([{"status":200},{"status":200},{"status":200},{"status":201},{"status":201}])"));
+  server_.on_strand([this] { EXPECT_TRUE(server_.daemon().state().rules.queues.empty()); });
 }
 
 TEST_F(DryRunTest, TheFirstThatIsRefusedIsTheLast) {

@@ -29,14 +29,18 @@ asio::awaitable<Result<Response>> remove_task(const Services& services, const Re
 
 // dry_run.cc
 asio::awaitable<Result<Response>> dry_run(const Services& services, const Request& request);
+// export.cc
+Result<Write> export_definitions(const Services& services, const Request& request);
 // schemas.cc
 Result<Response> get_schema(const Services& services, const Request& request);
 
 // sharing.cc
 Result<Write> list_queues(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> set_queues(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_queue(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_queue(const Services& services, const Request& request);
 Result<Response> list_quotas(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> set_quotas(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_quota(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_quota(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> set_cordon(const Services& services, const Request& request);

@@ -60,6 +60,41 @@ TEST_F(SharingTest, WrongQueuesNameTheField) {
   EXPECT_TRUE(told("GET", "/v1/queues").at("queues").empty());
 }
 
+TEST_F(SharingTest, SeveralQueuesAreWrittenTogetherOrNotAtAll) {
+  told("PUT", "/v1/queues/stays", "{}");
+  told("PUT", "/v1/queues/a", R"({"guarantee":{"gpus":1}})");
+  // The child needs more than its parent has until both are changed.
+  const auto both =
+      R"({"queues":[{"queue":"a/b","guarantee":{"gpus":4}},{"queue":"a","guarantee":{"gpus":4},"weight":2}]})";
+  EXPECT_EQ(told("PUT", "/v1/queues", both).at("queues").at(1),
+            json::parse(R"({"queue":"a","limit":{},"guarantee":{"gpus":4.0},"weight":2,"users":[]})"));
+  EXPECT_EQ(told("GET", "/v1/queues").at("queues").size(), 3u);
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {R"([])", "/"},
+      {R"({})", "/queues"},
+      {R"({"queues":7})", "/queues"},
+      {R"({"queues":[7]})", "/queues/0"},
+      {R"({"queues":[{"queue":"c"},{"queue":"d","weight":0}]})", "/queues/1/weight"},
+      {R"({"queues":[{"queue":"c"},{"weight":1}]})", "/queues/1/queue"},
+      {R"({"queues":[{"queue":"c"},{"queue":"c"}]})", "/queues/1"},
+      {R"({"queues":[{"queue":"c"},{"queue":"d e"}]})", "/queues/1"},
+      {R"({"queues":[{"queue":"c","limit":{"gpus":1},"guarantee":{"gpus":2}}]})", "/queues/0/guarantee/gpus"},
+      {R"({"queues":[{"queue":"c"}],"quotas":[]})", "/quotas"}};
+  for (const auto& [body, path] : wrong) EXPECT_EQ(refused("PUT", "/v1/queues", body), path) << body;
+  // What is broken by it is another's.
+  EXPECT_EQ(refused("PUT", "/v1/queues", R"({"queues":[{"queue":"a/c","guarantee":{"gpus":1}}]})"), "");
+  EXPECT_EQ(told("GET", "/v1/queues").at("queues").size(), 3u) << "nothing of what was refused is there";
+}
+
+TEST_F(SharingTest, SeveralQuotasAreWrittenTogetherOrNotAtAll) {
+  told("PUT", "/v1/quotas",
+       R"({"quotas":[{"user":"ann","max_priority":5},{"namespace":"ann","limit":{"gpus":1}}]})");
+  EXPECT_EQ(told("GET", "/v1/quotas").at("quotas").size(), 2u);
+  EXPECT_EQ(refused("PUT", "/v1/quotas", R"({"quotas":[{"user":"bob"},{"user":"bob"}]})"), "/quotas/1");
+  EXPECT_EQ(refused("PUT", "/v1/quotas", R"({"quotas":[{"user":"bob"},{"limit":{}}]})"), "/quotas/1/user");
+  EXPECT_EQ(told("GET", "/v1/quotas").at("quotas").size(), 2u);
+}
+
 TEST_F(SharingTest, AQuotaIsOfAUserOrOfANamespace) {
   told("PUT", "/v1/quotas/user:ann", R"({"limit":{"gpus":2},"max_priority":10})");
   told("PATCH", "/v1/quotas/user:ann", R"({"limit":{"cpus":8}})");

@@ -6,8 +6,8 @@
 
 #include "base/base64.h"
 #include "base/units.h"
-#include "control/rules.h"
 #include "gpu/topology.h"
+#include "placement/rules_json.h"
 #include "workload/task_writer.h"
 
 namespace drover::api {
@@ -209,7 +209,7 @@ json view(const engine::PlanView& plan) {
 }
 
 json view(const engine::QueueView& queue) {
-  json value = control::encode(queue.queue);
+  json value = placement::encode(queue.queue);
   value["used"] = view_amounts(queue.used);
   value["usable"] = queue.usable;
   value["waiting"] = json::array();
@@ -226,7 +226,7 @@ json view(const engine::QueueView& queue) {
 }
 
 json view(const engine::QuotaView& quota) {
-  json value = control::encode(quota.quota);
+  json value = placement::encode(quota.quota);
   value["used"] = view_amounts(quota.used);
   return value;
 }

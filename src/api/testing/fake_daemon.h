@@ -128,17 +128,18 @@ class FakeDaemon : public engine::Api {
     for (const auto& [subject, quota] : rules.quotas) views.push_back({quota, {500, 0, 0}});
     return views;
   }
-  Status set_queue(const engine::Caller& caller, placement::Queue queue) override {
+  Status set_rules(const engine::Caller& caller, std::vector<placement::Queue> queues,
+                   std::vector<placement::Quota> quotas) override {
     if (!caller.is_root()) return fail(ErrorKind::kPermissionDenied, "Only root may change queues");
-    rules.queues[queue.path] = std::move(queue);
+    auto changed = rules;
+    for (const auto& queue : queues) changed.queues[queue.path] = queue;
+    for (const auto& quota : quotas) changed.quotas[quota.subject] = quota;
+    DROVER_CHECK_OK(placement::validate(changed));
+    rules = std::move(changed);
     return {};
   }
   Status remove_queue(const engine::Caller&, const std::string& path) override {
     if (rules.queues.erase(path) == 0) return fail(ErrorKind::kNotFound, "There is no such queue");
-    return {};
-  }
-  Status set_quota(const engine::Caller&, placement::Quota quota) override {
-    rules.quotas[quota.subject] = std::move(quota);
     return {};
   }
   Status remove_quota(const engine::Caller&, const placement::Subject& subject) override {

@@ -1,9 +1,12 @@
-// Brings files with apps, groups, jobs and tasks to the daemon: says what will change, changes it, and waits.
+// Brings files with queues, quotas, apps, groups, jobs and tasks to the daemon: says what will change,
+// changes it, and waits.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_text.h"
 #include "base/units.h"
@@ -13,6 +16,8 @@
 #include "cli/services/api.h"
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
+#include "cli/services/rules.h"
+#include "cli/sharing_notes.h"
 #include "cli/words.h"
 
 namespace drover::cli {
@@ -29,6 +34,8 @@ struct ApplyOptions {
 
 struct Plan {
   std::vector<Change> changes;  ///< for people, in the order of the files
+  json queues = json::array();  ///< all or none
+  json quotas = json::array();  ///< the same
   json apps = json::array();    ///< to be sent in one deployment
   std::vector<const Definition*> groups;
   std::vector<const Definition*> jobs;
@@ -54,6 +61,25 @@ Result<json> existing(const Client& client, const std::string& target) {
   auto answer = client.get(target);
   if (!answer && answer.error().kind == ErrorKind::kNotFound) return json();
   return answer;
+}
+
+/// Asked for once, when the first is to be compared.
+struct KnownRules {
+  std::optional<std::vector<json>> queues;
+  std::optional<std::vector<json>> quotas;
+};
+
+Status plan_rule(const Client& client, const Definition& definition, KnownRules& known, Plan& plan) {
+  const bool is_queue = definition.kind == DefinitionKind::kQueue;
+  auto& existing = is_queue ? known.queues : known.quotas;
+  if (!existing) {
+    DROVER_TRY(existing, is_queue ? list_queues(client) : list_quotas(client));
+  }
+  auto change = change_of_rule(definition, *existing);
+  if (change.kind != ChangeKind::kUnchanged)
+    (is_queue ? plan.queues : plan.quotas).push_back(definition.value);
+  plan.changes.push_back(std::move(change));
+  return {};
 }
 
 Status plan_app(const Client& client, const Definition& definition, Plan& plan) {
@@ -92,8 +118,13 @@ Status plan_job(const Client& client, const Definition& definition, Plan& plan) 
 
 Result<Plan> make_plan(const Client& client, const std::vector<Definition>& definitions) {
   Plan plan;
+  KnownRules rules;
   for (const auto& each : definitions) {
     switch (each.kind) {
+      case DefinitionKind::kQueue:
+      case DefinitionKind::kQuota:
+        DROVER_CHECK_OK(plan_rule(client, each, rules, plan));
+        break;
       case DefinitionKind::kApp:
         DROVER_CHECK_OK(plan_app(client, each, plan));
         break;
@@ -112,9 +143,11 @@ Result<Plan> make_plan(const Client& client, const std::vector<Definition>& defi
   return plan;
 }
 
-/// All that the plan takes, in the order in which it is sent.
+/// All that the plan takes, in the order in which it is sent: queues before what is put into them.
 std::vector<ChangeRequest> requests_of(const Plan& plan, const std::string& force) {
   std::vector<ChangeRequest> requests;
+  if (!plan.queues.empty()) requests.push_back({"PUT", "/v1/queues", {{"queues", plan.queues}}});
+  if (!plan.quotas.empty()) requests.push_back({"PUT", "/v1/quotas", {{"quotas", plan.quotas}}});
   if (!plan.apps.empty()) requests.push_back({"PUT", "/v2/apps?partialUpdate=false&" + force, plan.apps});
   for (const auto* group : plan.groups) {
     auto body = group->value;
@@ -180,6 +213,26 @@ Result<int> judge(const Client& client, const std::vector<Definition>& definitio
   return status;
 }
 
+/// What of the queues and quotas can never come true.
+Status doubt_rules(const Context& context, const Client& client, const Plan& plan) {
+  if (!plan.queues.empty()) {
+    DROVER_TRY(const auto nodes, client.get("/v1/nodes"));
+    for (const auto& queue : plan.queues)
+      for (const auto& sentence : guarantees_too_large(queue, nodes.value("nodes", json::array())))
+        report(sentence);
+  }
+  if (!context.endpoint.url.empty()) return {};  // a machine's users are known to the machine alone
+  std::vector<std::string> users;
+  for (const auto& queue : plan.queues)
+    for (const auto& user : queue.value("users", std::vector<std::string>())) users.push_back(user);
+  for (const auto& quota : plan.quotas)
+    if (quota.contains("user")) users.push_back(quota.value("user", ""));
+  std::ranges::sort(users);
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  for (const auto& sentence : unknown_users(users)) report(sentence);
+  return {};
+}
+
 Result<int> apply(Context& context, const ApplyOptions& options) {
   DROVER_TRY(const auto definitions, read_definition_files(options.files, options.strict));
   report_warnings(definitions.warnings);
@@ -197,6 +250,7 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
     return 0;
   }
   DROVER_TRY(const auto sent, send(client, requests));
+  DROVER_CHECK_OK(doubt_rules(context, client, plan));
   Watched watched{sent.deployments, {}};
   for (const auto& change : plan.changes)
     if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)
@@ -215,8 +269,9 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
 
 void add_apply(CLI::App& app, Context& context) {
   auto options = std::make_shared<ApplyOptions>();
-  auto* command =
-      app.add_subcommand("apply", "Make the daemon run the apps, groups, jobs and tasks that files define");
+  auto* command = app.add_subcommand(
+      "apply",
+      "Make the daemon run the apps, groups, jobs and tasks that files define, by their queues and quotas");
   command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
       ->required()
       ->type_name("FILE");

@@ -28,6 +28,7 @@ void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, 
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
 void add_init(CLI::App& app, Context& context);              // init.cc: init
 void add_apply(CLI::App& app, Context& context);             // apply.cc: apply
+void add_export(CLI::App& app, Context& context);            // export.cc: export
 void add_apps(CLI::App& app, Context& context);              // app.cc: app ls, inspect, scale …
 void add_deployments(CLI::App& group, Context& context);     // deployments.cc: app deployments, cancel
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
@@ -43,6 +44,7 @@ void add_machine(CLI::App& app, Context& context);           // machine.cc: gpus
 void add_cordon(CLI::App& app, Context& context);            // cordon.cc: cordon, uncordon, drain
 void add_backup(CLI::App& app, Context& context);            // backup.cc: backup, restore
 void add_cdi(CLI::App& app, Context& context);               // cdi.cc: cdi, cdi generate, ls
+void add_contexts(CLI::App& app, Context& context);          // context.cc: context ls, add, use, rm
 void add_kube(CLI::App& app, Context& context);              // kube.cc: kube node
 void add_doctor(CLI::App& app, Context& context);            // doctor.cc: doctor, version
 void add_completion(CLI::App& app, Context& context);        // completion.cc: completion

@@ -55,9 +55,9 @@ Result<int> validate(Context&, const ValidateOptions& options) {
 
 void add_validate(CLI::App& app, Context& context) {
   auto options = std::make_shared<ValidateOptions>();
-  auto* command = app.add_subcommand(
-      "validate",
-      "Check the definitions of apps, groups, jobs and tasks, and show every mistake where it stands");
+  auto* command = app.add_subcommand("validate",
+                                     "Check the definitions of apps, groups, jobs, tasks, queues and quotas, "
+                                     "and show every mistake where it stands");
   command->add_option("file", options->files, "YAML or JSON; '-' is standard input")
       ->required()
       ->type_name("FILE");

@@ -9,8 +9,8 @@
 #include "base/json_text.h"
 #include "chronos/job.h"
 #include "cli/definitions/advice.h"
+#include "cli/definitions/native_file.h"
 #include "cli/definitions/privileged.h"
-#include "cli/definitions/task_file.h"
 #include "cli/printable.h"
 #include "marathon/app.h"
 #include "marathon/group.h"
@@ -92,7 +92,13 @@ class FileReader {
         break;
       case DefinitionKind::kTask:
       case DefinitionKind::kGang:
-        definition.name = read_task(part);
+        definition.name = read_native(part, read_task_file(definition.value, folder_));
+        break;
+      case DefinitionKind::kQueue:
+        definition.name = read_native(part, read_queue_file(definition.value));
+        break;
+      case DefinitionKind::kQuota:
+        definition.name = read_native(part, read_quota_file(definition.value));
         break;
       default:
         definition.name = read_job(part);
@@ -150,8 +156,7 @@ class FileReader {
     return "";
   }
 
-  std::string read_task(Part& part) {
-    auto read = read_task_file(part.definition.value, folder_);
+  std::string read_native(Part& part, NativeFile read) {
     for (const auto& error : read.mistakes) refuse(part, error.path, error.message, error.hint);
     part.definition.value = std::move(read.body);
     // A command may be called so that nothing follows from it: "/".
@@ -179,7 +184,7 @@ class FileReader {
         add_warning(mistake.path, part.document.place_of(part.path + mistake.path), mistake.message,
                     mistake.hint);
     }
-    if (runs_once(kind)) return;  // they are mistakes there
+    if (is_native(kind)) return;  // they are mistakes there
     for (const auto& [path, meant] : schemas::unknown_fields(schema_of(kind), value))
       add_warning(path, part.document.place_of_name(part.path + path),
                   fmt::format("unknown field '{}'", path.substr(path.rfind('/') + 1)),

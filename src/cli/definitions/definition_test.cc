@@ -111,7 +111,7 @@ TEST(DefinitionTest, KindsThatThereAreNot) {
             "f.yaml:1:7: /kind: there is no kind 'tsk' of definition\n"
             "  kind: tsk\n"
             "        ^\n"
-            "  did you mean 'task'? it is one of app, group, job, task, gang\n");
+            "  did you mean 'task'? it is one of app, group, job, task, gang, queue, quota\n");
   EXPECT_THAT(rendered(read("{kind: gang, command: [x]}")), HasSubstr("a gang has the field 'gang'"));
   EXPECT_THAT(rendered(read("{kind: 7, command: [x]}")), HasSubstr("no kind '7'"));
 }

@@ -55,6 +55,10 @@ std::string nearest_kind(const json& value) {
   if (has(value, "name") && has(value, "command"))
     return "it is nearest to a job: that needs 'schedule' or 'parents'; what runs once has 'kind: task'";
   if (has(value, "cmd") || has(value, "container")) return "it is nearest to an app: that needs 'id'";
+  if (has(value, "guarantee") || has(value, "weight"))
+    return "it is nearest to a queue: that needs 'kind: queue' and 'queue'";
+  if (has(value, "limit"))
+    return "it is nearest to a quota: that needs 'kind: quota' and 'user' or 'namespace'";
   if (has(value, "command") || has(value, "gang")) return "it is nearest to a task: that needs 'kind: task'";
   if (has(value, "name"))
     return "it is nearest to a job: that needs 'name', 'command' and 'schedule' or 'parents'";
@@ -62,14 +66,14 @@ std::string nearest_kind(const json& value) {
 }
 
 Mistake unknown_kind(const json& kind) {
-  static const std::set<std::string> words = {"app", "group", "job", "task", "gang"};
+  static const std::set<std::string> words = {"app", "group", "job", "task", "gang", "queue", "quota"};
   const auto word = kind.is_string() ? kind.get<std::string>() : to_text(kind);
   const auto meant = nearest(word, words);
   return {{},
           "/kind",
           fmt::format("there is no kind '{}' of definition", shortened(word)),
           (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) +
-              "it is one of app, group, job, task, gang"};
+              "it is one of app, group, job, task, gang, queue, quota"};
 }
 
 }  // namespace
@@ -84,6 +88,10 @@ std::string_view kind_word(DefinitionKind kind) {
       return "task";
     case DefinitionKind::kGang:
       return "gang";
+    case DefinitionKind::kQueue:
+      return "queue";
+    case DefinitionKind::kQuota:
+      return "quota";
     default:
       return "job";
   }
@@ -97,16 +105,21 @@ bool runs_once(DefinitionKind kind) {
   return kind == DefinitionKind::kTask || kind == DefinitionKind::kGang;
 }
 
+bool is_native(DefinitionKind kind) {
+  return runs_once(kind) || kind == DefinitionKind::kQueue || kind == DefinitionKind::kQuota;
+}
+
 tl::expected<DefinitionKind, Mistake> kind_of(const json& value) {
   if (!has(value, "kind") || is_of_kubernetes(value)) {
     if (const auto kind = kind_by_fields(value)) return *kind;
-    return tl::unexpected(
-        Mistake{{}, "", "this is neither an app nor a group nor a job nor a task", nearest_kind(value)});
+    return tl::unexpected(Mistake{{}, "", "this is no definition that is known", nearest_kind(value)});
   }
   const auto& kind = value["kind"];
   if (kind == "app") return DefinitionKind::kApp;
   if (kind == "group") return DefinitionKind::kGroup;
   if (kind == "job") return kind_of_job(value);
+  if (kind == "queue") return DefinitionKind::kQueue;
+  if (kind == "quota") return DefinitionKind::kQuota;
   if (kind == "gang" && !has(value, "gang"))
     return tl::unexpected(
         Mistake{{}, "/kind", "a gang has the field 'gang'", "write for example gang: {size: 2}"});

@@ -273,7 +273,7 @@ class LocalEngineTest : public ::testing::Test {
     return submit(request, caller);
   }
   Status set_queue(const placement::Queue& queue, const Caller& caller = {}) {
-    return transact([&] { return engine_->set_queue(caller, queue); });
+    return transact([&] { return engine_->set_rules(caller, {queue}, {}); });
   }
   /// All that this asks for, piece by piece.
   std::vector<EventView> told(const Caller& caller = {}, EventQuery query = {},

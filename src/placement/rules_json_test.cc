@@ -1,17 +1,16 @@
-#include "control/rules.h"
+#include "placement/rules_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace drover::control {
+namespace drover::placement {
 namespace {
 
 using nlohmann::json;
-using placement::SubjectKind;
 
 TEST(Rules, ReadBackWhatTheyWrite) {
-  placement::Rules rules;
+  Rules rules;
   rules.queues["research/vision"] = {
       "research/vision", {8000, 64'500, 1ULL << 40}, {500, {}, {}}, 3, {"alice"}};
   rules.queues["default"] = {"default", {}, {}, 1, {}};
@@ -25,7 +24,7 @@ TEST(Rules, ReadBackWhatTheyWrite) {
 TEST(Rules, TakeSizesAsPeopleWriteThem) {
   const auto queue = decode_queue({{"queue", "a"}, {"limit", {{"gpus", 0.1}, {"memory", "1.5GiB"}}}});
   ASSERT_TRUE(queue) << to_string(queue.error());
-  EXPECT_EQ(queue->limit, (placement::Limits{100, {}, 3ULL << 29}));
+  EXPECT_EQ(queue->limit, (Limits{100, {}, 3ULL << 29}));
   EXPECT_EQ(queue->weight, 1);
 }
 
@@ -40,5 +39,16 @@ TEST(Rules, TellAllMistakesWithTheirPlaces) {
   EXPECT_EQ(decode_quota({{"user", "a"}, {"limit", {{"memory", "lots"}}}}).error().path, "/limit/memory");
 }
 
+TEST(Rules, TellOfValidationInTheirOwnWords) {
+  const auto wrong =
+      validate({.queues = {{"a/b", {.path = "a/b", .limit = {1000, {}, {}}, .guarantee = {2000, {}, {}}}}}});
+  ASSERT_FALSE(wrong);
+  const auto [rule, field] = rule_path(wrong.error().path);
+  EXPECT_EQ(rule, "/queues/a~1b");
+  EXPECT_EQ(field, "/guarantee/gpus");
+  EXPECT_EQ(rule_path("/queues/a").field, "");
+  EXPECT_EQ(to_string(Subject{SubjectKind::kNamespace, "b"}), "namespace:b");
+}
+
 }  // namespace
-}  // namespace drover::control
+}  // namespace drover::placement

@@ -1,8 +1,11 @@
-#include "cli/definitions/task_file.h"
+#include "cli/definitions/native_file.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/whereabouts.h"
+#include "placement/rules_json.h"
 #include "workload/submission.h"
 
 namespace drover::cli {
@@ -55,10 +58,52 @@ void use_long_word(json& object, const std::string& path, std::vector<std::strin
   renamed.push_back(fmt::format("{}/{}", path, kLong));
 }
 
+/// Mistakes at what was renamed are told at the word that the file has.
+void tell_by_short_word(const std::vector<std::string>& renamed, std::vector<Error> found,
+                        std::vector<Error>& mistakes) {
+  for (auto& error : found) {
+    if (std::ranges::find(renamed, error.path) != renamed.end())
+      error.path.replace(error.path.size() - std::string_view(kLong).size(), std::string::npos, kShort);
+    mistakes.push_back(std::move(error));
+  }
+}
+
+/// What says of a rule which one it is.
+std::string name_field(const json& body) {
+  for (const auto* field : {"queue", "user"})
+    if (body.contains(field)) return fmt::format("/{}", field);
+  return "/namespace";
+}
+
+/// A queue, or a quota. `check` is of the rule alone.
+template <typename T>
+NativeFile read_rule_file(const json& value, placement::Read<T> (*read)(const json&),
+                          Status (*check)(const T&), std::string (*name_of)(const T&)) {
+  NativeFile file{value, "", {}};
+  std::vector<std::string> renamed;
+  for (const auto* amounts : {"limit", "guarantee"})
+    if (file.body.contains(amounts))
+      use_long_word(file.body[amounts], fmt::format("/{}", amounts), renamed, file.mistakes);
+  const auto rule = read(file.body);
+  if (!rule) {
+    tell_by_short_word(renamed, rule.error(), file.mistakes);
+    return file;
+  }
+  if (const auto sound = check(*rule); !sound) {
+    auto error = sound.error();
+    error.path = placement::rule_path(error.path).field;
+    if (error.path.empty()) error.path = name_field(file.body);
+    tell_by_short_word(renamed, {std::move(error)}, file.mistakes);
+  }
+  file.body = placement::encode(*rule);
+  file.name = name_of(*rule);
+  return file;
+}
+
 }  // namespace
 
-TaskFile read_task_file(const json& value, const std::string& folder) {
-  TaskFile file{value, "", {}};
+NativeFile read_task_file(const json& value, const std::string& folder) {
+  NativeFile file{value, "", {}};
   std::vector<std::string> renamed;
   use_long_word(file.body, "", renamed, file.mistakes);
   const bool image = file.body.contains("image");
@@ -69,16 +114,25 @@ TaskFile read_task_file(const json& value, const std::string& folder) {
       use_full_paths((*members)[rank], image, folder);
     }
   const auto read = workload::read_submission(file.body);
-  if (!read) {
-    for (auto error : read.error()) {
-      if (std::find(renamed.begin(), renamed.end(), error.path) != renamed.end())
-        error.path.replace(error.path.size() - std::string_view(kLong).size(), std::string::npos, kShort);
-      file.mistakes.push_back(std::move(error));
-    }
-  } else {
+  if (read)
     file.name = workload::requests_in(*read).front().task.name;
-  }
+  else
+    tell_by_short_word(renamed, read.error(), file.mistakes);
   return file;
+}
+
+NativeFile read_queue_file(const json& value) {
+  return read_rule_file<placement::Queue>(
+      value, placement::read_queue,
+      [](const placement::Queue& queue) { return placement::validate({.queues = {{queue.path, queue}}}); },
+      [](const placement::Queue& queue) { return queue.path; });
+}
+
+NativeFile read_quota_file(const json& value) {
+  return read_rule_file<placement::Quota>(
+      value, placement::read_quota,
+      [](const placement::Quota& quota) { return placement::validate({.quotas = {{quota.subject, quota}}}); },
+      [](const placement::Quota& quota) { return placement::to_string(quota.subject); });
 }
 
 }  // namespace drover::cli

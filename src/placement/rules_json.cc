@@ -1,21 +1,18 @@
-#include "control/rules.h"
+#include "placement/rules_json.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/decode.h"
 #include "base/units.h"
 
-namespace drover::control {
+namespace drover::placement {
 namespace {
 
 using nlohmann::json;
-using placement::Limits;
-using placement::Quota;
-using placement::Subject;
-using placement::SubjectKind;
 
 constexpr double kMostUnits = 1e6;  ///< GPUs or CPUs of a limit
 constexpr std::int64_t kMostBytes = 1LL << 62;
@@ -62,6 +59,10 @@ Limits decode_limits(Decoder& outer, const json& value, const std::string& name)
   return limits;
 }
 
+const char* kind_word(SubjectKind kind) {
+  return kind == SubjectKind::kUser ? "user" : "namespace";
+}
+
 Subject decode_subject(Decoder& decoder) {
   const auto user = decoder.string("user");
   const auto name_space = decoder.string("namespace");
@@ -74,14 +75,20 @@ Subject decode_subject(Decoder& decoder) {
 }
 
 /// Fields of the API's own making, so what is unknown is wrong.
-template <typename T, typename Read>
-Result<T> decode_whole(const json& value, const char* what, Read read) {
+template <typename Decode>
+auto read_whole(const json& value, Decode decode) -> Read<decltype(decode(std::declval<Decoder&>()))> {
   std::vector<Error> mistakes;
   Decoder decoder(value, mistakes);
-  T result = read(decoder);
+  auto result = decode(decoder);
   decoder.finish();
-  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, what));
+  if (!mistakes.empty()) return tl::unexpected(std::move(mistakes));
   return result;
+}
+
+template <typename T>
+Result<T> as_one(Read<T> read, const char* what) {
+  if (!read) return Failure(join_mistakes(read.error(), what));
+  return std::move(*read);
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ json encode(const Limits& limits) {
   return value;
 }
 
-json encode(const placement::Queue& queue) {
+json encode(const Queue& queue) {
   json value = {{"queue", queue.path},
                 {"limit", encode(queue.limit)},
                 {"guarantee", encode(queue.guarantee)},
@@ -105,9 +112,9 @@ json encode(const placement::Queue& queue) {
   return value;
 }
 
-Result<placement::Queue> decode_queue(const json& value) {
-  return decode_whole<placement::Queue>(value, "The queue", [&](Decoder& decoder) {
-    placement::Queue queue;
+Read<Queue> read_queue(const json& value) {
+  return read_whole(value, [&](Decoder& decoder) {
+    Queue queue;
     queue.path = decoder.string("queue").value_or("");
     if (queue.path.empty()) decoder.mistake("queue", "missing: the queue's path");
     queue.limit = decode_limits(decoder, value, "limit");
@@ -125,14 +132,17 @@ Result<placement::Queue> decode_queue(const json& value) {
 }
 
 json encode(const Quota& quota) {
-  json value = {{quota.subject.kind == SubjectKind::kUser ? "user" : "namespace", quota.subject.name},
-                {"limit", encode(quota.limit)}};
+  json value = {{kind_word(quota.subject.kind), quota.subject.name}, {"limit", encode(quota.limit)}};
   if (quota.max_priority) value["max_priority"] = *quota.max_priority;
   return value;
 }
 
-Result<Quota> decode_quota(const json& value) {
-  return decode_whole<Quota>(value, "The quota", [&](Decoder& decoder) {
+Result<Queue> decode_queue(const json& value) {
+  return as_one(read_queue(value), "The queue");
+}
+
+Read<Quota> read_quota(const json& value) {
+  return read_whole(value, [&](Decoder& decoder) {
     Quota quota;
     quota.subject = decode_subject(decoder);
     quota.limit = decode_limits(decoder, value, "limit");
@@ -146,13 +156,17 @@ Result<Quota> decode_quota(const json& value) {
   });
 }
 
-json encode(const std::string& gpu, const placement::Cordon& cordon) {
+Result<Quota> decode_quota(const json& value) {
+  return as_one(read_quota(value), "The quota");
+}
+
+json encode(const std::string& gpu, const Cordon& cordon) {
   json value = {{"by", cordon.by}, {"reason", cordon.reason}};
-  if (gpu != placement::kWholeMachine) value["gpu"] = gpu;
+  if (gpu != kWholeMachine) value["gpu"] = gpu;
   return value;
 }
 
-json encode(const placement::Rules& rules) {
+json encode(const Rules& rules) {
   json value = {{"queues", json::array()}, {"quotas", json::array()}};
   for (const auto& [path, queue] : rules.queues) value["queues"].push_back(encode(queue));
   for (const auto& [subject, quota] : rules.quotas) value["quotas"].push_back(encode(quota));
@@ -160,8 +174,8 @@ json encode(const placement::Rules& rules) {
   return value;
 }
 
-Result<placement::Rules> decode_rules(const json& value) {
-  placement::Rules rules;
+Result<Rules> decode_rules(const json& value) {
+  Rules rules;
   for (const auto& one : value.value("queues", json::array())) {
     DROVER_TRY(auto queue, decode_queue(one));
     rules.queues[queue.path] = std::move(queue);
@@ -173,11 +187,27 @@ Result<placement::Rules> decode_rules(const json& value) {
   for (const auto& one : value.value("cordons", json::array())) {
     std::vector<Error> mistakes;
     Decoder decoder(one, mistakes);
-    const auto gpu = decoder.string("gpu").value_or(std::string(placement::kWholeMachine));
+    const auto gpu = decoder.string("gpu").value_or(std::string(kWholeMachine));
     rules.cordons[gpu] = {decoder.string("by").value_or(""), decoder.string("reason").value_or("")};
     if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A cordon"));
   }
   return rules;
 }
 
-}  // namespace drover::control
+std::string to_string(const Subject& subject) {
+  return fmt::format("{}:{}", kind_word(subject.kind), subject.name);
+}
+
+RulePath rule_path(const std::string& path) {
+  RulePath result;
+  const auto field = path.find('/', path.find('/', 1) + 1);
+  result.rule = path.substr(0, field);
+  if (field != std::string::npos) result.field = path.substr(field);
+  for (const auto& [ours, theirs] :
+       {std::pair("/gpu_milli", "/gpus"), {"/milli_cpus", "/cpus"}, {"/memory_bytes", "/memory"}})
+    if (result.field.ends_with(ours))
+      result.field.replace(result.field.rfind(ours), std::string::npos, theirs);
+  return result;
+}
+
+}  // namespace drover::placement

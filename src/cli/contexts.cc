@@ -1,0 +1,146 @@
+#include "cli/contexts.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/decode.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/users.h"
+
+namespace drover::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostContextBytes = 1 << 20;
+constexpr std::size_t kLongestContextName = 64;
+constexpr int kFormat = 1;
+
+NamedContext decode_one(Decoder& fields) {
+  NamedContext context;
+  context.socket = fields.string("socket").value_or("");
+  context.host = fields.string("host").value_or("");
+  context.token = fields.string("token").value_or("");
+  context.ca_file = fields.string("ca_file").value_or("");
+  if (context.socket.empty() == context.host.empty()) fields.mistake("", "it has one of 'socket' and 'host'");
+  fields.finish();
+  return context;
+}
+
+std::string environment_folder(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value == '/' ? value : "";
+}
+
+}  // namespace
+
+Result<NamedContext> Contexts::find(const std::string& name) const {
+  if (const auto found = all.find(name); found != all.end()) return found->second;
+  std::set<std::string> names;
+  for (const auto& [known, unused] : all) names.insert(known);
+  const auto meant = nearest(name, names);
+  return fail(ErrorKind::kNotFound, fmt::format("There is no context '{}'", name),
+              meant.empty() ? "'drover context ls' lists them" : fmt::format("did you mean '{}'?", meant));
+}
+
+Status check_context_name(const std::string& name) {
+  const auto is_known = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  if (name == kNoContext)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' stands for the daemon of this machine", name),
+                "choose another name");
+  if (!name.empty() && name.size() <= kLongestContextName && std::ranges::all_of(name, is_known)) return {};
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a name of a context", name),
+              fmt::format("a name is 1 to {} letters, digits, '.', '_' or '-'", kLongestContextName));
+}
+
+json encode(const Contexts& contexts) {
+  json all = json::object();
+  for (const auto& [name, context] : contexts.all) {
+    auto& one = all[name] = json::object();
+    for (const auto& [field, value] :
+         {std::pair("socket", &context.socket), std::pair("host", &context.host),
+          std::pair("token", &context.token), std::pair("ca_file", &context.ca_file)})
+      if (!value->empty()) one[field] = *value;
+  }
+  return {{"format", kFormat}, {"used", contexts.used}, {"contexts", std::move(all)}};
+}
+
+Result<Contexts> decode_contexts(const json& value) {
+  std::vector<Error> mistakes;
+  Decoder fields(value, mistakes);
+  Contexts contexts;
+  fields.format(kFormat);
+  contexts.used = fields.string("used").value_or("");
+  if (auto all = fields.object("contexts")) {
+    for (const auto& [name, unused] : value.at("contexts").items()) {
+      if (const auto named = check_context_name(name); !named) all->mistake(name, named.error().message);
+      if (auto one = all->object(name)) contexts.all[name] = decode_one(*one);
+    }
+    all->finish();
+  }
+  if (!contexts.used.empty() && !contexts.all.contains(contexts.used))
+    fields.mistake("used", fmt::format("there is no context '{}'", contexts.used));
+  fields.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The file of contexts"));
+  return contexts;
+}
+
+Result<std::string> contexts_path() {
+  auto folder = environment_folder("XDG_CONFIG_HOME");
+  if (folder.empty()) {
+    auto home = environment_folder("HOME");
+    if (home.empty()) {
+      DROVER_TRY(const auto user, user_of(::geteuid(), ::getegid()));
+      home = user.home;
+    }
+    folder = home == "/" ? "" : home + "/.config";
+  }
+  if (folder.empty())
+    return fail(ErrorKind::kNotFound, "You have no home folder in which contexts could be kept", "set HOME");
+  return folder + "/drover/contexts.json";
+}
+
+Result<Contexts> read_contexts() {
+  const auto path = contexts_path();
+  if (!path) return Contexts{};
+  const auto text = read_file(*path, kMostContextBytes);
+  if (!text && text.error().kind == ErrorKind::kNotFound) return Contexts{};
+  if (!text) return Failure(text.error());
+  struct stat status{};
+  if (::stat(path->c_str(), &status) == 0 && (status.st_mode & 077) != 0)
+    return fail(ErrorKind::kPermissionDenied,
+                fmt::format("Others may read or change '{}', where your tokens are", *path),
+                fmt::format("close it: chmod 600 {}", *path));
+  const auto about_file = [&](const Error& error) {
+    return Failure(context(error, fmt::format("'{}' cannot be used", *path)));
+  };
+  const auto value = parse_json(*text, "it");
+  if (!value) return about_file(value.error());
+  auto contexts = decode_contexts(*value);
+  if (!contexts) return about_file(contexts.error());
+  return contexts;
+}
+
+Status write_contexts(const Contexts& contexts) {
+  DROVER_TRY(const auto path, contexts_path());
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code failed;
+  std::filesystem::create_directories(folder.parent_path(), failed);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_errno(fmt::format("Failed to make '{}'", folder.string()), errno);
+  return write_file(path, to_text(encode(contexts), 2) + "\n", 0600);
+}
+
+}  // namespace drover::cli
