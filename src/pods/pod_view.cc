@@ -1,0 +1,173 @@
+#include "pods/pod_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/instant.h"
+
+namespace drover::pods {
+namespace {
+
+using nlohmann::json;
+
+const json& part(const json& value, std::string_view name) {
+  static const json none;
+  if (!value.is_object()) return none;
+  const auto found = value.find(name);
+  return found == value.end() ? none : *found;
+}
+
+std::string text(const json& value, std::string_view name) {
+  const auto& found = part(value, name);
+  return found.is_string() ? found.get<std::string>() : "";
+}
+
+int number(const json& value, std::string_view name) {
+  const auto& found = part(value, name);
+  return found.is_number_integer() ? found.get<int>() : 0;
+}
+
+std::optional<TimePoint> time(const json& value, std::string_view name) {
+  const auto parsed = parse_instant(text(value, name));
+  return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+/// The one of a list whose field has that value; null when there is none.
+const json& item(const json& list, std::string_view field, std::string_view value) {
+  static const json none;
+  if (list.is_array())
+    for (const auto& each : list)
+      if (text(each, field) == value) return each;
+  return none;
+}
+
+/// Of the conditions, when it is true.
+const json& condition(const json& status, std::string_view type) {
+  static const json none;
+  const auto& found = item(part(status, "conditions"), "type", type);
+  return text(found, "status") == "True" ? found : none;
+}
+
+/// A node that has gone says nothing more: of what was on it, nobody knows how it ended.
+bool is_of_lost_node(const json& disruption) {
+  return text(disruption, "reason") == "DeletionByPodGC";
+}
+
+/// Reads the status of one pod.
+class StatusReader {
+ public:
+  StatusReader(const json& pod, PodView& view)
+      : status_(part(pod, "status")),
+        leaving_(!text(part(pod, "metadata"), "deletionTimestamp").empty()),
+        disruption_(condition(status_, "DisruptionTarget")),
+        state_(part(item(part(status_, "containerStatuses"), "name", kContainer), "state")),
+        view_(view) {}
+
+  void read() {
+    const auto phase = text(status_, "phase");
+    const bool over = phase == "Succeeded" || phase == "Failed";
+    if (const auto& terminated = part(state_, "terminated"); terminated.is_object()) return ended(terminated);
+    if (over) return over_without_word();
+    if (const auto& running = part(state_, "running"); running.is_object()) {
+      view_.started_at = time(running, "startedAt");
+      return go(Actual::kRunning, Actual::kRunningLeaving, Actual::kRunningEvicted);
+    }
+    if (view_.node.empty()) return unplaced();
+    go(Actual::kPlaced, Actual::kPlacedLeaving, Actual::kPlacedEvicted);
+  }
+
+ private:
+  void go(Actual stays, Actual leaves, Actual evicted) {
+    const bool makes_room = leaving_ && disruption_.is_object();
+    view_.actual = makes_room ? evicted : leaving_ ? leaves : stays;
+    if (makes_room) view_.why = text(disruption_, "message");
+  }
+
+  void unplaced() {
+    view_.actual = leaving_ ? Actual::kUnplacedLeaving : Actual::kUnplaced;
+    const auto& scheduled = item(part(status_, "conditions"), "type", "PodScheduled");
+    if (text(scheduled, "status") == "False") view_.why = text(scheduled, "message");
+  }
+
+  void ended(const json& terminated) {
+    const bool evicted = disruption_.is_object();
+    view_.actual = evicted ? Actual::kEndedEvicted : Actual::kEnded;
+    if (evicted) view_.why = text(disruption_, "message");
+    view_.started_at = time(terminated, "startedAt");
+    auto& ending = view_.ending;
+    ending.exit_status = std::clamp(number(terminated, "exitCode"), 0, 255);
+    const auto reason = text(terminated, "reason");
+    ending.out_of_memory = reason == "OOMKilled";
+    if (reason == "StartError" || reason == "ContainerCannotRun")
+      ending.message = text(terminated, "message");
+    if (text(status_, "reason") == "Evicted") ending.message = text(status_, "message");
+    ending.finished_at = time(terminated, "finishedAt").value_or(TimePoint{});
+  }
+
+  /// What was to bring its files has failed: then the task was never begun, and has an end all the same.
+  bool has_no_files() {
+    for (const auto& each : init_statuses()) {
+      const auto& terminated = part(part(each, "state"), "terminated");
+      if (!terminated.is_object() || number(terminated, "exitCode") == 0) continue;
+      view_.actual = Actual::kEnded;
+      view_.ending.exit_status = std::clamp(number(terminated, "exitCode"), 1, 255);
+      const auto said = text(terminated, "message");
+      view_.ending.message =
+          fmt::format("its files could not be brought{}{}", said.empty() ? "" : ": ", said);
+      view_.ending.finished_at = time(terminated, "finishedAt").value_or(TimePoint{});
+      return true;
+    }
+    return false;
+  }
+
+  const json& init_statuses() const {
+    static const json none = json::array();
+    const auto& all = part(status_, "initContainerStatuses");
+    return all.is_array() ? all : none;
+  }
+
+  void over_without_word() {
+    if (has_no_files()) return;
+    const auto reason = text(status_, "reason"), message = text(status_, "message");
+    const bool has_run = part(state_, "running").is_object();
+    if (!has_run && !is_of_lost_node(disruption_)) {
+      view_.actual = Actual::kRefused;
+      view_.why = fmt::format("{}{}{}", reason, reason.empty() || message.empty() ? "" : ": ", message);
+      return;
+    }
+    view_.actual = Actual::kLost;
+    view_.ending.lost = true;
+    view_.ending.message = is_of_lost_node(disruption_) ? "its node is gone: nobody can say how it ended"
+                                                        : "its node does not say how it ended";
+  }
+
+  const json& status_;
+  bool leaving_;
+  const json& disruption_;
+  const json& state_;
+  PodView& view_;
+};
+
+}  // namespace
+
+PodView read_pod(const json& pod) {
+  PodView view;
+  const auto& metadata = part(pod, "metadata");
+  const auto& labels = part(metadata, "labels");
+  view.name_space = text(metadata, "namespace");
+  view.name = text(metadata, "name");
+  view.uid = text(metadata, "uid");
+  view.task = text(labels, kTaskLabel);
+  view.journal = text(labels, kJournalLabel);
+  const auto attempt = text(labels, kAttemptLabel);
+  std::from_chars(attempt.data(), attempt.data() + attempt.size(), view.attempt);
+  view.node = text(part(pod, "spec"), "nodeName");
+  StatusReader(pod, view).read();
+  return view;
+}
+
+}  // namespace drover::pods

@@ -1,0 +1,40 @@
+#pragma once
+
+// What a pod's object says of the attempt that it stands for. Pure.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "pods/attempt.h"
+#include "workload/ending.h"
+
+namespace drover::pods {
+
+// By which a pod of ours is known. The journal's id tells apart what several control planes have made.
+inline constexpr const char* kTaskLabel = "drover.dev/task";
+inline constexpr const char* kAttemptLabel = "drover.dev/attempt";
+inline constexpr const char* kJournalLabel = "drover.dev/journal";
+inline constexpr const char* kFinalizer = "drover.dev/end-not-recorded";
+/// The container that is the task; others bring its files.
+inline constexpr const char* kContainer = "task";
+
+struct PodView {
+  std::string name_space, name, uid;
+  std::string task;  ///< "" of one that is none of ours
+  int attempt = 0;
+  std::string journal;
+  Actual actual = Actual::kAbsent;
+  std::string node;                     ///< "" as long as it has none
+  std::optional<TimePoint> started_at;  ///< its container
+  /// Of kEnded and kEndedEvicted. Of kLost, `lost` is set and the message says what is known.
+  workload::Ending ending;
+  /// Why it waits for a node, was refused by one, or makes room; in words, may be empty.
+  std::string why;
+};
+
+/// What is missing, or of another kind than Kubernetes has it, is taken for not being said.
+PodView read_pod(const nlohmann::json& pod);
+
+}  // namespace drover::pods
