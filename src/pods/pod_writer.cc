@@ -1,0 +1,267 @@
+#include "pods/pod_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+
+#include "pods/pod_view.h"
+
+namespace drover::pods {
+namespace {
+
+using nlohmann::json;
+using workload::Task;
+
+constexpr const char* kSandbox = "/mnt/mesos/sandbox";
+constexpr const char* kSandboxVolume = "sandbox";
+constexpr std::size_t kLongestLabel = 63;
+/// Forms of images that only the machine knows which the daemon runs on.
+constexpr std::array<std::string_view, 5> kLocalImages = {
+    "oci:", "docker-archive:", "rootfs:", "variants:", "/"};
+
+/// Kubernetes replaces $(NAME) in what a container is given; "$$" is a plain "$" to it.
+std::string as_it_is(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '$' ? "$$" : std::string(1, c);
+  return escaped;
+}
+
+bool is_label(std::string_view text) {
+  const auto inside = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && text.size() <= kLongestLabel && std::ranges::all_of(text, inside) &&
+         text.front() != '-' && text.back() != '-';
+}
+
+class PodWriter {
+ public:
+  PodWriter(const PodOrder& order, const PodSettings& settings)
+      : order_(order), task_(order.task), settings_(settings) {}
+
+  tl::expected<json, std::vector<Error>> write() {
+    container_ = {{"name", kContainer}};
+    spec_ = {{"schedulerName", settings_.scheduler},
+             {"restartPolicy", "Never"},
+             {"enableServiceLinks", false},
+             {"automountServiceAccountToken", false}};
+    image();
+    command();
+    environment();
+    resources();
+    rights();
+    volumes();
+    network();
+    place();
+    ending();
+    what_there_is_not();
+    if (!mistakes_.empty()) return tl::unexpected(std::move(mistakes_));
+    spec_["containers"] = json::array({std::move(container_)});
+    return json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata()}, {"spec", std::move(spec_)}};
+  }
+
+ private:
+  void refuse(std::string path, std::string message, std::string hint = "") {
+    mistakes_.push_back({ErrorKind::kUnsupported, std::move(message), std::move(hint), std::move(path)});
+  }
+
+  json metadata() const {
+    json labels = {{"app.kubernetes.io/managed-by", "drover"},
+                   {kTaskLabel, task_.id},
+                   {kAttemptLabel, std::to_string(order_.attempt)},
+                   {kJournalLabel, settings_.journal}};
+    json annotations = {{"drover.dev/name", task_.name}};
+    auto queue = task_.queue;
+    std::ranges::replace(queue, '/', '.');
+    labels["drover/queue"] = queue;
+    if (task_.gang) {
+      labels["drover/gang"] = task_.gang->id;
+      labels["drover/gang-rank"] = std::to_string(task_.gang->rank);
+      annotations["drover/gang-size"] = std::to_string(task_.gang->size);
+      annotations["drover/gang-arrangement"] =
+          task_.gang->arrangement == workload::Arrangement::kPack     ? "pack"
+          : task_.gang->arrangement == workload::Arrangement::kSpread ? "spread"
+                                                                      : "any";
+    }
+    return {{"name", pod_name(task_.id, order_.attempt)},
+            {"namespace", name_space_of(task_, settings_)},
+            {"labels", std::move(labels)},
+            {"annotations", std::move(annotations)},
+            {"finalizers", json::array({kFinalizer})}};
+  }
+
+  void image() {
+    const auto image = task_.image.value_or(settings_.default_image);
+    if (image.empty())
+      return refuse("/image",
+                    "on a cluster a task needs an image: there is no machine whose files it could run on",
+                    "name one, as registries have it");
+    if (std::ranges::any_of(kLocalImages, [&](auto form) { return image.starts_with(form); }))
+      return refuse(
+          "/image",
+          fmt::format("'{}' is on one machine, and the nodes of a cluster get images from registries", image),
+          "push it to a registry, and name it there");
+    container_["image"] = image;
+    container_["imagePullPolicy"] = task_.pull == PullPolicy::kAlways  ? "Always"
+                                    : task_.pull == PullPolicy::kNever ? "Never"
+                                                                       : "IfNotPresent";
+  }
+
+  void command() {
+    if (task_.command.empty()) return;
+    json words = json::array();
+    for (const auto& word : task_.command) words.push_back(as_it_is(word));
+    container_[task_.bypass_entrypoint ? "command" : "args"] = std::move(words);
+  }
+
+  void environment() {
+    json all = json::array();
+    auto values = order_.environment;
+    values.try_emplace("MESOS_SANDBOX", kSandbox);
+    for (const auto& [name, value] : values) all.push_back({{"name", name}, {"value", as_it_is(value)}});
+    container_["env"] = std::move(all);
+  }
+
+  void resources() {
+    const auto& wanted = task_.resources;
+    json requests = {{"cpu", fmt::format("{}m", wanted.milli_cpus)},
+                     {"memory", std::to_string(wanted.memory_bytes)}};
+    json limits = json::object();
+    if (const auto cpus = task_.most_milli_cpus(); cpus > 0) limits["cpu"] = fmt::format("{}m", cpus);
+    if (const auto memory = task_.most_memory_bytes(); memory > 0) limits["memory"] = std::to_string(memory);
+    if (const auto gpus = wanted.gpu_count(); gpus > 0)
+      limits[settings_.gpu_resource] = requests[settings_.gpu_resource] = std::to_string(gpus);
+    container_["resources"] = {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
+    for (const auto& claim : wanted.gpus)
+      if (claim.filter != workload::DeviceFilter())
+        return refuse("/gpus",
+                      "on a cluster GPUs are asked for by number only so far, not by what they are like",
+                      "leave the model, the memory and the rest out");
+    if (wanted.different_models || wanted.interconnect.asks() || wanted.nic == workload::Preference::kRequire)
+      refuse("/gpus", "on a cluster it cannot be said so far how GPUs are to be joined, or to differ",
+             "leave it out: the best that are free are taken all the same");
+    if (!wanted.share.whole())
+      refuse("/gpu_share", "on a cluster GPUs are given whole so far", "ask for whole ones");
+    if (!wanted.group.empty())
+      refuse("/group", "on a cluster no two tasks have the same GPUs so far", "leave it out");
+  }
+
+  void rights() {
+    const auto& user = task_.user;
+    json pod = {
+        {"runAsUser", user.uid}, {"runAsGroup", user.gid}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+    if (!user.groups.empty()) pod["supplementalGroups"] = user.groups;
+    // The sandbox is a volume of its own, which is root's at first.
+    if (user.uid != 0) pod["fsGroup"] = user.gid;
+    spec_["securityContext"] = std::move(pod);
+    json own = {{"allowPrivilegeEscalation", false}};
+    if (task_.read_only) own["readOnlyRootFilesystem"] = true;
+    if (user.uid != 0) {
+      own["runAsNonRoot"] = true;
+      own["capabilities"]["drop"] = json::array({"ALL"});
+    }
+    container_["securityContext"] = std::move(own);
+  }
+
+  void volumes() {
+    json mounts = json::array({{{"name", kSandboxVolume}, {"mountPath", kSandbox}}});
+    json all = json::array({{{"name", kSandboxVolume}, {"emptyDir", json::object()}}});
+    if (!task_.volumes.empty() && !settings_.host_paths)
+      refuse("/volumes", "this cluster lets no task have folders of its node", "leave the volumes out");
+    for (const auto& volume : task_.volumes) {
+      const auto name = fmt::format("host-{}", all.size());
+      const bool absolute = volume.container_path.starts_with('/');
+      mounts.push_back({{"name", name},
+                        {"mountPath", absolute ? volume.container_path
+                                               : fmt::format("{}/{}", kSandbox, volume.container_path)},
+                        {"readOnly", volume.read_only}});
+      all.push_back({{"name", name}, {"hostPath", {{"path", volume.host_path}}}});
+    }
+    container_["volumeMounts"] = std::move(mounts);
+    spec_["volumes"] = std::move(all);
+    container_["workingDir"] = task_.working_directory.empty() ? kSandbox : task_.working_directory;
+  }
+
+  void network() {
+    const bool host = task_.network.mode == workload::NetworkMode::kHost;
+    if (task_.network.ports.empty()) return;  // the network of a pod does for it
+    if (host) spec_["hostNetwork"] = true;
+    json ports = json::array();
+    for (const auto& port : task_.network.ports) {
+      if (port.host_port == 0)
+        return refuse("/network/ports", "on a cluster a port of the node has to be named so far",
+                      "say which");
+      const int inside = host || port.container_port == 0 ? port.host_port : port.container_port;
+      for (const auto& [protocol, other] :
+           {std::pair("TCP", workload::PortProtocol::kUdp), {"UDP", workload::PortProtocol::kTcp}})
+        if (port.protocol != other)
+          ports.push_back({{"containerPort", inside}, {"hostPort", port.host_port}, {"protocol", protocol}});
+    }
+    container_["ports"] = std::move(ports);
+  }
+
+  /// On which nodes it may be.
+  void place() {
+    json expressions = json::array();
+    for (const auto& [name, any_of] : task_.resources.attributes)
+      expressions.push_back({{"key", name == "hostname" ? "kubernetes.io/hostname" : name},
+                             {"operator", "In"},
+                             {"values", any_of}});
+    if (expressions.empty()) return;
+    spec_["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+        json::array({{{"matchExpressions", std::move(expressions)}}});
+  }
+
+  void ending() {
+    spec_["terminationGracePeriodSeconds"] =
+        std::chrono::ceil<std::chrono::seconds>(std::max(task_.grace, std::chrono::milliseconds(1000)))
+            .count();
+    if (const auto name = priority_class(task_.priority); !name.empty()) spec_["priorityClassName"] = name;
+  }
+
+  void what_there_is_not() {
+    if (task_.privileged) refuse("/privileged", "on a cluster no task is privileged", "leave it out");
+    if (!task_.devices.empty())
+      refuse("/devices", "on a cluster no devices of other vendors are given so far", "leave them out");
+    if (!task_.fetch.empty())
+      refuse("/fetch", "on a cluster no files are fetched so far", "put them into the image");
+    if (task_.terminal || task_.takes_input)
+      refuse("/stdin", "on a cluster a task takes no input so far", "leave it out");
+    if (task_.processes)
+      refuse("/processes", "on a cluster the nodes say how many processes a task may have", "leave it out");
+    if (!task_.name_space.empty())
+      refuse("/namespace", "on a cluster the user's own namespace is the task's", "leave it out");
+  }
+
+  const PodOrder& order_;
+  const Task& task_;
+  const PodSettings& settings_;
+  json container_, spec_;
+  std::vector<Error> mistakes_;
+};
+
+}  // namespace
+
+std::string pod_name(const std::string& task, int attempt) {
+  return fmt::format("{}-{}", task, attempt);
+}
+
+std::string name_space_of(const Task& task, const PodSettings& settings) {
+  auto name = settings.name_space_prefix + task.owner_name;
+  // What DNS does not take goes by its number: no two users are one there.
+  return is_label(name) && !task.owner_name.starts_with("uid-")
+             ? name
+             : fmt::format("{}uid-{}", settings.name_space_prefix, task.owner);
+}
+
+std::string priority_class(int priority) {
+  return priority == 0 ? "" : fmt::format("drover-{}{}", priority < 0 ? "minus-" : "", std::abs(priority));
+}
+
+tl::expected<json, std::vector<Error>> write_pod(const PodOrder& order, const PodSettings& settings) {
+  return PodWriter(order, settings).write();
+}
+
+}  // namespace drover::pods

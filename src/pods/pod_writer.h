@@ -1,0 +1,50 @@
+#pragma once
+
+// A task as a pod: what it asks for in the words of Kubernetes, and what has none there, refused in ours.
+// Pure.
+//
+// The container runs as the task's user, gains no rights, and gets exactly what it asks for: requests are
+// limits, but where the task says others. Its sandbox is a volume of the pod, at the same place as on one
+// machine. Where it goes, and which GPUs it gets, is the scheduler's to say.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/task.h"
+
+namespace drover::pods {
+
+struct PodSettings {
+  std::string journal;               ///< its id: whose pods these are
+  std::string scheduler = "drover";  ///< spec.schedulerName
+  std::string gpu_resource = "nvidia.com/gpu";
+  std::string default_image = {};             ///< of tasks that name none; "": those are refused
+  std::string name_space_prefix = "drover-";  ///< before the user's name
+  bool host_paths = false;                    ///< whether tasks may have folders of their node
+};
+
+/// One attempt.
+struct PodOrder {
+  const workload::Task& task;
+  int attempt = 0;
+  const std::map<std::string, std::string>& environment;  ///< all of it
+};
+
+/// A name that DNS takes; unique for ever.
+std::string pod_name(const std::string& task, int attempt);
+
+/// Where the pods of a user are; queues and quotas count him by it.
+std::string name_space_of(const workload::Task& task, const PodSettings& settings);
+
+/// Priorities are objects of the cluster: "" for 0, else the name of the one that has this value.
+std::string priority_class(int priority);
+
+/// The whole object, or all that a pod cannot be; paths are those of the task as people write it.
+tl::expected<nlohmann::json, std::vector<Error>> write_pod(const PodOrder& order,
+                                                           const PodSettings& settings);
+
+}  // namespace drover::pods

@@ -1,0 +1,213 @@
+#include "pods/pod_writer.h"
+
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "pods/pod_view.h"
+
+namespace drover::pods {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using workload::Task;
+
+const PodSettings kSettings{.journal = "j"};
+
+Task task() {
+  Task task;
+  task.id = "6fcb514b0d1c";
+  task.name = "train";
+  task.image = "trainer:1";
+  task.command = std::vector<std::string>{"python3", "train.py"};
+  task.user = {1000, 1001, {4, 20}, "ann", "/home/ann"};
+  task.owner = 1000;
+  task.owner_name = "ann";
+  task.resources = {.gpus = {{2, {}}}, .milli_cpus = 1500, .memory_bytes = 1ULL << 30};
+  task.grace = std::chrono::milliseconds(2500);
+  return task;
+}
+
+json written(const Task& task, const PodSettings& settings = kSettings,
+             const std::map<std::string, std::string>& environment = {}) {
+  const auto pod = write_pod({task, 3, environment}, settings);
+  if (pod) return *pod;
+  ADD_FAILURE() << pod.error().front().message;
+  return {};
+}
+
+std::vector<std::string> refused(const Task& task, const PodSettings& settings = kSettings) {
+  const auto pod = write_pod({task, 0, {}}, settings);
+  std::vector<std::string> paths;
+  if (!pod)
+    for (const auto& error : pod.error()) paths.push_back(error.path);
+  return paths;
+}
+
+TEST(PodWriter, AsksForExactlyWhatTheTaskIsToHave) {
+  const auto pod = written(task());
+  EXPECT_EQ(pod["metadata"]["name"], "6fcb514b0d1c-3");
+  EXPECT_EQ(pod["metadata"]["namespace"], "drover-ann");
+  EXPECT_EQ(pod["metadata"]["finalizers"], json::array({kFinalizer}));
+  EXPECT_EQ(pod["spec"]["schedulerName"], "drover");
+  EXPECT_EQ(pod["spec"]["restartPolicy"], "Never");
+  EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 3);
+  const auto& container = pod["spec"]["containers"][0];
+  EXPECT_EQ(container["args"], json::array({"python3", "train.py"}));
+  EXPECT_EQ(container["resources"]["requests"], container["resources"]["limits"]);
+  EXPECT_EQ(container["resources"]["limits"],
+            json::parse(R"({"cpu":"1500m","memory":"1073741824","nvidia.com/gpu":"2"})"));
+  EXPECT_EQ(container["workingDir"], "/mnt/mesos/sandbox");
+}
+
+TEST(PodWriter, WhatItWritesIsReadAsWaitingForANode) {
+  const auto view = read_pod(written(task()));
+  EXPECT_EQ(view.task, "6fcb514b0d1c");
+  EXPECT_EQ(view.attempt, 3);
+  EXPECT_EQ(view.journal, "j");
+  EXPECT_EQ(view.name, pod_name(view.task, view.attempt));
+  EXPECT_EQ(view.actual, Actual::kUnplaced);
+}
+
+TEST(PodWriter, RunsAsTheTasksUserAndGainsNothing) {
+  const auto pod = written(task());
+  const auto& rights = pod["spec"]["securityContext"];
+  EXPECT_EQ(rights["runAsUser"], 1000);
+  EXPECT_EQ(rights["runAsGroup"], 1001);
+  EXPECT_EQ(rights["supplementalGroups"], json::array({4, 20}));
+  EXPECT_EQ(rights["seccompProfile"]["type"], "RuntimeDefault");
+  EXPECT_EQ(pod["spec"]["automountServiceAccountToken"], false);
+  const auto& own = pod["spec"]["containers"][0]["securityContext"];
+  EXPECT_EQ(own["allowPrivilegeEscalation"], false);
+  EXPECT_EQ(own["runAsNonRoot"], true);
+  EXPECT_EQ(own["capabilities"]["drop"], json::array({"ALL"}));
+}
+
+TEST(PodWriter, QueuesGangsAndPrioritiesAreThoseOfTheScheduler) {
+  auto member = task();
+  member.queue = "research/vision";
+  member.priority = -5;
+  member.gang = workload::GangMembership{"g1", 2, 4, workload::Arrangement::kSpread};
+  const auto pod = written(member);
+  const auto& labels = pod["metadata"]["labels"];
+  EXPECT_EQ(labels["drover/queue"], "research.vision");
+  EXPECT_EQ(labels["drover/gang"], "g1");
+  EXPECT_EQ(labels["drover/gang-rank"], "2");
+  EXPECT_EQ(pod["metadata"]["annotations"]["drover/gang-size"], "4");
+  EXPECT_EQ(pod["metadata"]["annotations"]["drover/gang-arrangement"], "spread");
+  EXPECT_EQ(pod["spec"]["priorityClassName"], "drover-minus-5");
+  EXPECT_FALSE(written(task())["spec"].contains("priorityClassName"));
+}
+
+TEST(PodWriter, PortsVolumesAndPlaces) {
+  auto other = task();
+  other.network = {workload::NetworkMode::kBridge,
+                   {{.protocol = workload::PortProtocol::kBoth, .container_port = 80, .host_port = 8080}}};
+  other.volumes = std::vector<workload::Volume>{{"data", "/srv/data", true}};
+  other.resources.attributes = {{"hostname", {"a", "b"}}, {"rack", {"r7"}}};
+  other.read_only = true;
+  EXPECT_THAT(refused(other), ElementsAre("/volumes"));
+  auto settings = kSettings;
+  settings.host_paths = true;
+  const auto pod = written(other, settings);
+  const auto& container = pod["spec"]["containers"][0];
+  EXPECT_EQ(container["ports"], json::parse(R"([{"containerPort":80,"hostPort":8080,"protocol":"TCP"},
+                                                {"containerPort":80,"hostPort":8080,"protocol":"UDP"}])"));
+  EXPECT_FALSE(pod["spec"].contains("hostNetwork"));
+  EXPECT_EQ(container["volumeMounts"][1],
+            json::parse(R"({"name":"host-1","mountPath":"/mnt/mesos/sandbox/data","readOnly":true})"));
+  EXPECT_EQ(pod["spec"]["volumes"][1]["hostPath"]["path"], "/srv/data");
+  EXPECT_EQ(container["securityContext"]["readOnlyRootFilesystem"], true);
+  const auto& terms = pod["spec"]["affinity"]["nodeAffinity"]
+                         ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  EXPECT_EQ(terms[0]["matchExpressions"][0],
+            json::parse(R"({"key":"kubernetes.io/hostname","operator":"In","values":["a","b"]})"));
+}
+
+TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
+  auto bad = task();
+  bad.image.reset();
+  bad.privileged = true;
+  bad.devices = {"vendor.com/net=eth1"};
+  bad.fetch = std::vector<workload::Fetch>{{.uri = "http://x/y"}};
+  bad.takes_input = true;
+  bad.processes = 7;
+  bad.name_space = "team";
+  bad.resources.gpus[0].filter.models = {"A100"};
+  bad.resources.share.milli = 500;
+  bad.network.ports = {{}};
+  EXPECT_THAT(refused(bad),
+              ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/stdin",
+                                              "/processes", "/namespace", "/gpus", "/network/ports"));
+  for (const auto* image :
+       {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
+    auto local = task();
+    local.image = image;
+    EXPECT_THAT(refused(local), ElementsAre("/image")) << image;
+  }
+  auto settings = kSettings;
+  settings.default_image = "base:1";
+  auto none = task();
+  none.image.reset();
+  EXPECT_EQ(written(none, settings)["spec"]["containers"][0]["image"], "base:1");
+}
+
+TEST(PodWriter, NamesOfUsersAreNamesOfNamespaces) {
+  auto one = task();
+  for (const auto& [user, expected] :
+       std::map<std::string, std::string>{{"ann", "drover-ann"},
+                                          {"Ann", "drover-uid-1000"},
+                                          {"a_n", "drover-uid-1000"},
+                                          {"uid-7", "drover-uid-1000"},
+                                          {std::string(60, 'a'), "drover-uid-1000"},
+                                          {"", "drover-uid-1000"}}) {
+    one.owner_name = user;
+    EXPECT_EQ(name_space_of(one, kSettings), expected) << user;
+  }
+}
+
+/// What Kubernetes makes of the text of a container's arguments and variables.
+std::string expanded(const std::string& text, const std::map<std::string, std::string>& variables) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$' || i + 1 == text.size()) {
+      result += text[i];
+      continue;
+    }
+    if (text[i + 1] == '$') {
+      result += '$';
+      ++i;
+      continue;
+    }
+    const auto end = text.find(')', i);
+    if (text[i + 1] != '(' || end == std::string::npos) {
+      result += text[i];
+      continue;
+    }
+    const auto name = text.substr(i + 2, end - i - 2);
+    const auto found = variables.find(name);
+    result += found == variables.end() ? "$(" + name + ")" : found->second;
+    i = end;
+  }
+  return result;
+}
+
+TEST(PodWriter, WordsAndVariablesArriveAsTheyWereWritten) {
+  EXPECT_TRUE(rc::check([] {
+    const auto text = *rc::gen::container<std::string>(rc::gen::element('$', '(', ')', 'A', 'x', ' '));
+    auto one = task();
+    one.command = std::vector<std::string>{text};
+    const std::map<std::string, std::string> environment{{"A", "secret"}, {"T", text}};
+    const auto pod = written(one, kSettings, environment);
+    const auto& container = pod["spec"]["containers"][0];
+    RC_ASSERT(expanded(container["args"][0].get<std::string>(), environment) == text);
+    for (const auto& variable : container["env"])
+      if (variable["name"] == "T")
+        RC_ASSERT(expanded(variable["value"].get<std::string>(), environment) == text);
+  }));
+}
+
+}  // namespace
+}  // namespace drover::pods
