@@ -40,8 +40,10 @@ json definition_of(const workload::Service& service) {
   auto app = json::parse(service.definition);
   app["instances"] = service.instances;
   app["id"] = service.id;
+  // Those of its ports that load balancers know are said: left open, they would be others elsewhere.
   const auto ports = marathon::service_ports(service);
-  const auto read = [&](const json& definition) { return marathon::decode_app(definition, {}, ports); };
+  const marathon::Options options{.service_ports = {ports.begin(), ports.end()}};
+  const auto read = [&](const json& definition) { return marathon::decode_app(definition, options); };
   const auto whole = read(app);
   if (!whole) return app;
   return without_defaults(std::move(app), [&](const json& shorter) {

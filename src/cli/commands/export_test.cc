@@ -103,6 +103,7 @@ TEST_F(ExportTest, GivesWhatWasAppliedAndItIsUnchanged) {
   ASSERT_EQ(applied.status, 0) << applied.err;
   const auto exported = ask({"export"});
   ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_THAT(exported.out, HasSubstr("port: 10500")) << "load balancers know it by that";
   EXPECT_THAT(exported.out, HasSubstr("# 1 queue, 1 quota, 3 apps, 1 group, 3 jobs. "));
   // Nothing is there but what was said, nor is anything lost: the text is that of the file, in another order.
   const auto again = apply(exported.out);
@@ -112,7 +113,7 @@ TEST_F(ExportTest, GivesWhatWasAppliedAndItIsUnchanged) {
   EXPECT_EQ(ask({"export"}).out, exported.out);
   for (const auto* line :
        {"kind: queue\nqueue: research/vision\nguarantee: {gpus: 1.5}\n", "users: [ann, bob]\n",
-        "cmd: |\n  echo \"one: $A\"\n  sleep 1\nenv: {A: '1', B: 'yes'}\n---\n",
+        "cmd: |\n  echo \"one: $A\"\n  sleep 1\nenv: {A: '1', B: 'yes'}\n",
         "kind: group\nid: /shop/front\ndependencies: [/shop/db]\n",
         "kind: job\nname: after\ncommand: echo then\nparents: [nightly]\n---\nkind: job\nname: at-last\n"})
     EXPECT_THAT(exported.out, HasSubstr(line));
