@@ -101,7 +101,7 @@ class ExportTest(drover.DaemonTest):
         theirs = self.daemon.cli("export", uid=drover.NOBODY)
         self.assertEqual(theirs.status, 0, theirs)
         self.assertIn("# 1 app, 1 job.", theirs.out)
-        for word in ("of the shop", "nightly", "lab", "user:"):
+        for word in ("of the shop", "nightly", "kind: queue", "kind: quota", "user:"):
             self.assertNotIn(word, theirs.out)
         again = self.apply(self.daemon, theirs.out, uid=drover.NOBODY)
         self.assertEqual((again.status, again.out), (0, "/theirs: unchanged\ntheirs: unchanged\n"), again)
