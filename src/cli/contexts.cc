@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/users.h"
+#include "workload/resource_fields.h"
 
 namespace drover::cli {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostContextBytes = 1 << 20;
-constexpr std::size_t kLongestContextName = 64;
 constexpr int kFormat = 1;
 
 NamedContext decode_one(Decoder& fields) {
@@ -53,16 +52,12 @@ Result<NamedContext> Contexts::find(const std::string& name) const {
 }
 
 Status check_context_name(const std::string& name) {
-  const auto is_known = [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
   if (name == kNoContext)
     return fail(ErrorKind::kInvalid, fmt::format("'{}' stands for the daemon of this machine", name),
                 "choose another name");
-  if (!name.empty() && name.size() <= kLongestContextName && std::ranges::all_of(name, is_known)) return {};
+  if (workload::is_plain_name(name)) return {};
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a name of a context", name),
-              fmt::format("a name is 1 to {} letters, digits, '.', '_' or '-'", kLongestContextName));
+              "a name is 1 to 64 letters, digits, '.', '_' or '-'");
 }
 
 json encode(const Contexts& contexts) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/instant.h"
+#include "kube/client/object.h"
 
 namespace drover::pods {
 namespace {
@@ -62,7 +63,7 @@ class StatusReader {
  public:
   StatusReader(const json& pod, PodView& view)
       : status_(part(pod, "status")),
-        leaving_(!text(part(pod, "metadata"), "deletionTimestamp").empty()),
+        leaving_(!kube::text_at(pod, "/metadata/deletionTimestamp").empty()),
         disruption_(condition(status_, "DisruptionTarget")),
         state_(part(item(part(status_, "containerStatuses"), "name", kContainer), "state")),
         view_(view) {}
@@ -156,16 +157,15 @@ class StatusReader {
 
 PodView read_pod(const json& pod) {
   PodView view;
-  const auto& metadata = part(pod, "metadata");
-  const auto& labels = part(metadata, "labels");
-  view.name_space = text(metadata, "namespace");
-  view.name = text(metadata, "name");
-  view.uid = text(metadata, "uid");
+  const auto& labels = part(part(pod, "metadata"), "labels");
+  view.name_space = kube::text_at(pod, "/metadata/namespace");
+  view.name = kube::text_at(pod, "/metadata/name");
+  view.uid = kube::text_at(pod, "/metadata/uid");
+  view.node = kube::text_at(pod, "/spec/nodeName");
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);
   const auto attempt = text(labels, kAttemptLabel);
   std::from_chars(attempt.data(), attempt.data() + attempt.size(), view.attempt);
-  view.node = text(part(pod, "spec"), "nodeName");
   StatusReader(pod, view).read();
   return view;
 }

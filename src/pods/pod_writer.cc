@@ -8,15 +8,20 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "container/environment.h"
+#include "kube/scheduler/gangs/member.h"
+#include "kube/scheduler/sharing/pod_queue.h"
 #include "pods/pod_view.h"
+#include "workload/resource_fields.h"
 
 namespace drover::pods {
 namespace {
 
 using nlohmann::json;
 using workload::Task;
+namespace scheduler = kube::scheduler;
 
-constexpr const char* kSandbox = "/mnt/mesos/sandbox";
+using container::kSandboxMount;
 constexpr const char* kSandboxVolume = "sandbox";
 constexpr std::size_t kLongestLabel = 63;
 /// Forms of images that only the machine knows which the daemon runs on.
@@ -73,17 +78,12 @@ class PodWriter {
                    {kAttemptLabel, std::to_string(order_.attempt)},
                    {kJournalLabel, settings_.journal}};
     json annotations = {{"drover.dev/name", task_.name}};
-    auto queue = task_.queue;
-    std::ranges::replace(queue, '/', '.');
-    labels["drover/queue"] = queue;
+    labels[scheduler::kQueueLabel] = scheduler::queue_name(task_.queue);
     if (task_.gang) {
-      labels["drover/gang"] = task_.gang->id;
-      labels["drover/gang-rank"] = std::to_string(task_.gang->rank);
-      annotations["drover/gang-size"] = std::to_string(task_.gang->size);
-      annotations["drover/gang-arrangement"] =
-          task_.gang->arrangement == workload::Arrangement::kPack     ? "pack"
-          : task_.gang->arrangement == workload::Arrangement::kSpread ? "spread"
-                                                                      : "any";
+      labels[scheduler::kGangName] = task_.gang->id;
+      labels[scheduler::kGangRank] = std::to_string(task_.gang->rank);
+      annotations[scheduler::kGangSize] = std::to_string(task_.gang->size);
+      annotations[scheduler::kGangArrangement] = workload::to_string(task_.gang->arrangement);
     }
     return {{"name", pod_name(task_.id, order_.attempt)},
             {"namespace", name_space_of(task_, settings_)},
@@ -119,7 +119,7 @@ class PodWriter {
   void environment() {
     json all = json::array();
     auto values = order_.environment;
-    values.try_emplace("MESOS_SANDBOX", kSandbox);
+    values.try_emplace("MESOS_SANDBOX", kSandboxMount);
     for (const auto& [name, value] : values) all.push_back({{"name", name}, {"value", as_it_is(value)}});
     container_["env"] = std::move(all);
   }
@@ -166,7 +166,7 @@ class PodWriter {
   }
 
   void volumes() {
-    json mounts = json::array({{{"name", kSandboxVolume}, {"mountPath", kSandbox}}});
+    json mounts = json::array({{{"name", kSandboxVolume}, {"mountPath", kSandboxMount}}});
     json all = json::array({{{"name", kSandboxVolume}, {"emptyDir", json::object()}}});
     if (!task_.volumes.empty() && !settings_.host_paths)
       refuse("/volumes", "this cluster lets no task have folders of its node", "leave the volumes out");
@@ -175,13 +175,13 @@ class PodWriter {
       const bool absolute = volume.container_path.starts_with('/');
       mounts.push_back({{"name", name},
                         {"mountPath", absolute ? volume.container_path
-                                               : fmt::format("{}/{}", kSandbox, volume.container_path)},
+                                               : fmt::format("{}/{}", kSandboxMount, volume.container_path)},
                         {"readOnly", volume.read_only}});
       all.push_back({{"name", name}, {"hostPath", {{"path", volume.host_path}}}});
     }
     container_["volumeMounts"] = std::move(mounts);
     spec_["volumes"] = std::move(all);
-    container_["workingDir"] = task_.working_directory.empty() ? kSandbox : task_.working_directory;
+    container_["workingDir"] = task_.working_directory.empty() ? kSandboxMount : task_.working_directory;
   }
 
   void network() {

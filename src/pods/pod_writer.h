@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kube/scheduler/demand.h"
 #include "workload/task.h"
 
 namespace drover::pods {
@@ -21,7 +22,7 @@ namespace drover::pods {
 struct PodSettings {
   std::string journal;               ///< its id: whose pods these are
   std::string scheduler = "drover";  ///< spec.schedulerName
-  std::string gpu_resource = "nvidia.com/gpu";
+  std::string gpu_resource = kube::scheduler::kGpuResource;
   std::string default_image = {};             ///< of tasks that name none; "": those are refused
   std::string name_space_prefix = "drover-";  ///< before the user's name
   bool host_paths = false;                    ///< whether tasks may have folders of their node

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "cli/services/changes.h"
 #include "cli/services/deploy.h"
 #include "cli/services/rules.h"
-#include "cli/sharing_notes.h"
 #include "cli/words.h"
 
 namespace drover::cli {
@@ -34,8 +32,8 @@ struct ApplyOptions {
 
 struct Plan {
   std::vector<Change> changes;  ///< for people, in the order of the files
-  json queues = json::array();  ///< all or none
-  json quotas = json::array();  ///< the same
+  std::vector<json> queues;     ///< all or none
+  std::vector<json> quotas;     ///< the same
   json apps = json::array();    ///< to be sent in one deployment
   std::vector<const Definition*> groups;
   std::vector<const Definition*> jobs;
@@ -73,7 +71,7 @@ Status plan_rule(const Client& client, const Definition& definition, KnownRules&
   const bool is_queue = definition.kind == DefinitionKind::kQueue;
   auto& existing = is_queue ? known.queues : known.quotas;
   if (!existing) {
-    DROVER_TRY(existing, is_queue ? list_queues(client) : list_quotas(client));
+    DROVER_TRY(existing, list_rules(client, is_queue ? "queues" : "quotas"));
   }
   auto change = change_of_rule(definition, *existing);
   if (change.kind != ChangeKind::kUnchanged)
@@ -202,35 +200,19 @@ json as_json(const Plan& plan, const Sent& sent) {
 
 /// What is still not as the files say although the deployments have ended.
 Result<int> judge(const Client& client, const std::vector<Definition>& definitions) {
-  DROVER_TRY(const auto plan, make_plan(client, definitions));
+  auto deployed = definitions;
+  std::erase_if(deployed, [](const Definition& each) {
+    return each.kind != DefinitionKind::kApp && each.kind != DefinitionKind::kGroup;
+  });
+  DROVER_TRY(const auto plan, make_plan(client, deployed));
   int status = 0;
   for (const auto& change : plan.changes) {
-    if (change.what != DefinitionKind::kApp || change.kind == ChangeKind::kUnchanged) continue;
+    if (change.kind == ChangeKind::kUnchanged) continue;
     report(change.name +
            ": it is not as the file says: its deployment was taken back, or it was changed again meanwhile");
     status = 1;
   }
   return status;
-}
-
-/// What of the queues and quotas can never come true.
-Status doubt_rules(const Context& context, const Client& client, const Plan& plan) {
-  if (!plan.queues.empty()) {
-    DROVER_TRY(const auto nodes, client.get("/v1/nodes"));
-    for (const auto& queue : plan.queues)
-      for (const auto& sentence : guarantees_too_large(queue, nodes.value("nodes", json::array())))
-        report(sentence);
-  }
-  if (!context.endpoint.url.empty()) return {};  // a machine's users are known to the machine alone
-  std::vector<std::string> users;
-  for (const auto& queue : plan.queues)
-    for (const auto& user : queue.value("users", std::vector<std::string>())) users.push_back(user);
-  for (const auto& quota : plan.quotas)
-    if (quota.contains("user")) users.push_back(quota.value("user", ""));
-  std::ranges::sort(users);
-  users.erase(std::unique(users.begin(), users.end()), users.end());
-  for (const auto& sentence : unknown_users(users)) report(sentence);
-  return {};
 }
 
 Result<int> apply(Context& context, const ApplyOptions& options) {
@@ -250,7 +232,7 @@ Result<int> apply(Context& context, const ApplyOptions& options) {
     return 0;
   }
   DROVER_TRY(const auto sent, send(client, requests));
-  DROVER_CHECK_OK(doubt_rules(context, client, plan));
+  report_doubts(context, client, plan.queues, plan.quotas);
   Watched watched{sent.deployments, {}};
   for (const auto& change : plan.changes)
     if (change.what == DefinitionKind::kApp && change.kind != ChangeKind::kUnchanged)

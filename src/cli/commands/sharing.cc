@@ -16,6 +16,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/on_cluster.h"
 #include "cli/printable.h"
+#include "cli/services/rules.h"
 #include "cli/sharing_notes.h"
 #include "cli/table.h"
 #include "cli/words.h"
@@ -188,40 +189,29 @@ Result<int> list_queues(Context& context, const ListQueuesOptions& options) {
 }
 
 /// The item of a listing in which a field is this; null when there is none.
-json item_of(const Client& client, const std::string& target, const char* list, const char* field,
-             const std::string& value) {
-  const auto listing = client.get(target);
-  if (listing)
-    for (const auto& item : listing->value(list, json::array()))
+json item_of(const Client& client, const std::string& what, const char* field, const std::string& value) {
+  if (const auto listing = list_rules(client, what))
+    for (const auto& item : *listing)
       if (item.value(field, json()) == value) return item;
   return {};
 }
 
-/// A machine's users are known to the machine alone.
-void tell_of_users(const Context& context, const std::vector<std::string>& names) {
-  if (!context.endpoint.url.empty()) return;
-  for (const auto& sentence : unknown_users(names)) report(sentence);
-}
-
 /// After a change: what the queue is now, and what of that cannot be.
 void tell_of_queue(const Context& context, const Client& client, const std::string& path) {
-  const auto queue = item_of(client, "/v1/queues", "queues", "queue", path);
+  const auto queue = item_of(client, "queues", "queue", path);
   if (!queue.is_object()) return;
   print(queue_line(queue) + "\n");
-  if (const auto nodes = client.get("/v1/nodes"))
-    for (const auto& sentence : guarantees_too_large(queue, nodes->value("nodes", json::array())))
-      report(sentence);
-  tell_of_users(context, queue.value("users", std::vector<std::string>()));
+  report_doubts(context, client, {queue}, {});
 }
 
 /// The same for "user:ann".
 void tell_of_quota(const Context& context, const Client& client, const std::string& subject) {
   const auto colon = subject.find(':');
   const auto kind = subject.substr(0, colon), name = subject.substr(colon + 1);
-  const auto quota = item_of(client, "/v1/quotas", "quotas", kind.c_str(), name);
+  const auto quota = item_of(client, "quotas", kind.c_str(), name);
   if (!quota.is_object()) return;
   print(quota_line(quota) + "\n");
-  if (kind == "user") tell_of_users(context, {name});
+  report_doubts(context, client, {}, {quota});
 }
 
 Result<int> set_queue(Context& context, const QueueOptions& options) {

@@ -1,6 +1,7 @@
 #include "cli/services/rules.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/units.h"
 #include "cli/services/fields.h"
@@ -34,11 +35,6 @@ std::string without_name(const std::string& line, const std::string& name) {
   return line.substr(std::min(line.size(), name.size() + 2));
 }
 
-Result<std::vector<json>> list(const Client& client, const char* what) {
-  DROVER_TRY(const auto answer, client.get(std::string("/v1/") + what));
-  return list_in(answer, what).get<std::vector<json>>();
-}
-
 }  // namespace
 
 Change change_of_rule(const Definition& definition, const std::vector<json>& existing) {
@@ -66,12 +62,23 @@ Change change_of_rule(const Definition& definition, const std::vector<json>& exi
   return change;
 }
 
-Result<std::vector<json>> list_queues(const Client& client) {
-  return list(client, "queues");
+Result<std::vector<json>> list_rules(const Client& client, const std::string& what) {
+  DROVER_TRY(const auto answer, client.get("/v1/" + what));
+  return list_in(answer, what.c_str()).get<std::vector<json>>();
 }
 
-Result<std::vector<json>> list_quotas(const Client& client) {
-  return list(client, "quotas");
+void report_doubts(const Context& context, const Client& client, const std::vector<json>& queues,
+                   const std::vector<json>& quotas) {
+  if (!queues.empty())
+    if (const auto nodes = client.get("/v1/nodes"))
+      for (const auto& queue : queues)
+        for (const auto& sentence : guarantees_too_large(queue, list_in(*nodes, "nodes"))) report(sentence);
+  if (!context.endpoint.url.empty()) return;  // a machine's users are known to the machine alone
+  std::set<std::string> users;
+  for (const auto& queue : queues) users.merge(queue.value("users", std::set<std::string>()));
+  for (const auto& quota : quotas)
+    if (quota.contains("user")) users.insert(text_in(quota, "user"));
+  for (const auto& sentence : unknown_users({users.begin(), users.end()})) report(sentence);
 }
 
 }  // namespace drover::cli

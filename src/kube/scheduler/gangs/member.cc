@@ -25,13 +25,10 @@ const Resource kLeaderWorkerSets{"leaderworkerset.x-k8s.io", "v1", "leaderworker
 const Resource kJobSets{"jobset.x-k8s.io", "v1alpha2", "jobsets"};
 const Resource kJobs{"batch", "v1", "jobs"};
 
-constexpr const char* kSize = "drover/gang-size";
-constexpr const char* kRank = "drover/gang-rank";
-constexpr const char* kArrangement = "drover/gang-arrangement";
 constexpr const char* kOf = "drover/gang-of";
 
 // As labels or annotations; the rank among the pods of one controller.
-constexpr std::array kRanks{kRank,
+constexpr std::array kRanks{kGangRank,
                             "batch.kubernetes.io/job-completion-index",
                             "leaderworkerset.sigs.k8s.io/worker-index",
                             "training.kubeflow.org/replica-index",
@@ -96,19 +93,19 @@ class GangMemberReader {
   }
 
   std::optional<GangMember> ours() {
-    const auto has_size = annotations_.contains(kSize);
-    auto name = label("drover/gang");
+    const auto has_size = annotations_.contains(kGangSize);
+    auto name = label(kGangName);
     if (name.empty() && has_size && controller_ != nullptr)
       name = fmt::format("{}/{}", reader_.text(*controller_, "kind"), reader_.text(*controller_, "name"));
     if (name.empty()) {
       if (has_size)
         reader_.mistake(
             fmt::format("it has the annotation '{}', and neither a controller nor the label "
-                        "'drover/gang' that names the gang",
-                        kSize));
+                        "'{}' that names the gang",
+                        kGangSize, kGangName));
       return std::nullopt;
     }
-    return sized(GangKind::kDrover, std::move(name), kSize);
+    return sized(GangKind::kDrover, std::move(name), kGangSize);
   }
 
   std::optional<GangMember> coscheduling() {
@@ -208,8 +205,8 @@ class GangMemberReader {
       add("jobset.sigs.k8s.io/job-index");
     if (kind == GangKind::kKubeflow) rank.push_back(leads() ? 0 : 1);
     std::ranges::any_of(kRanks, add);
-    if (const auto ours = either(kRank); !ours.empty() && !parse_number(ours, std::int64_t{0}))
-      reader_.mistake(fmt::format("'{}' is '{}', and no whole number from 0 on", kRank, shortened(ours)));
+    if (const auto ours = either(kGangRank); !ours.empty() && !parse_number(ours, std::int64_t{0}))
+      reader_.mistake(fmt::format("'{}' is '{}', and no whole number from 0 on", kGangRank, shortened(ours)));
     return rank;
   }
 
@@ -219,13 +216,13 @@ class GangMemberReader {
   }
 
   std::optional<placement::Arrangement> arrangement() {
-    const auto word = annotation(kArrangement);
+    const auto word = annotation(kGangArrangement);
     if (word.empty()) return std::nullopt;
     if (word == "pack") return placement::Arrangement::kPack;
     if (word == "spread") return placement::Arrangement::kSpread;
     if (word == "any") return placement::Arrangement::kAny;
     reader_.mistake(fmt::format("the annotation '{}' is '{}', and neither 'pack', 'spread' nor 'any'",
-                                kArrangement, shortened(word)));
+                                kGangArrangement, shortened(word)));
     return std::nullopt;
   }
 

@@ -16,6 +16,13 @@
 
 namespace drover::kube::scheduler {
 
+// By which a pod says what gang of ours it is of: the name is a label; the size, the rank and the arrangement
+// may be annotations too.
+inline constexpr const char* kGangName = "drover/gang";
+inline constexpr const char* kGangSize = "drover/gang-size";
+inline constexpr const char* kGangRank = "drover/gang-rank";
+inline constexpr const char* kGangArrangement = "drover/gang-arrangement";
+
 /// In the order in which they are looked for.
 enum class GangKind {
   kPodGroup,         ///< Kubernetes' own: spec.schedulingGroup

@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kOwn = "drover/queue";
 constexpr std::array kForeign{"kueue.x-k8s.io/queue-name", "scheduling.volcano.sh/queue-name",
                               "kai.scheduler/queue"};
 
@@ -39,7 +38,7 @@ QueueNames read_queue_names(const json& object) {
       if (const auto found = map->find(key); found != map->end()) return found->second;
     return std::string();
   };
-  QueueNames names{named(kOwn), {}};
+  QueueNames names{named(kQueueLabel), {}};
   for (const auto* const key : kForeign)
     if (auto name = named(key); !name.empty()) names.foreign.push_back(std::move(name));
   return names;

@@ -13,6 +13,9 @@
 
 namespace drover::kube::scheduler {
 
+/// Of pods, workloads and namespaces, as a label or an annotation: the name of a Queue.
+inline constexpr const char* kQueueLabel = "drover/queue";
+
 /// Names of queues that somebody gave, as they stand there.
 struct QueueNames {
   std::string own;                   ///< `drover/queue`, as a label or an annotation; "": none
