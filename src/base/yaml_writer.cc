@@ -57,7 +57,7 @@ class YamlWriter {
     yaml_document_start_event_initialize(&event, nullptr, nullptr, nullptr,
                                          std::exchange(begun_, true) ? 0 : 1);
     emit(event);
-    node(value, false);
+    value.is_object() ? object(value, false) : node(value, false);  // however short
     yaml_document_end_event_initialize(&event, 1);
     emit(event);
   }

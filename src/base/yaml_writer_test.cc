@@ -22,6 +22,7 @@ TEST(YamlWriter, PutsWhatNamesAThingFirstAndWhatIsShortOnALine) {
                     {"mem", 0.5}};
   const json queue = {
       {"kind", "queue"}, {"queue", "research/vision"}, {"limit", {{"gpus", 8}}}, {"users", {"ann"}}};
+  EXPECT_EQ(to_yaml({{{"name", "short"}}}), "name: short\n") << "a document is no line of a list";
   EXPECT_EQ(to_yaml({app, queue}), R"(kind: app
 id: /shop/web
 cmd: |

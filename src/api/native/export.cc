@@ -73,15 +73,21 @@ void say_user(json& definition, const char* field, const engine::Caller& caller,
     definition[field] = task.user.name;
 }
 
+template <typename Rule>
+json definition_of(const Rule& rule, placement::Read<Rule> (*read)(const json&), const char* kind) {
+  auto definition = without_defaults(placement::encode(rule), [&](const json& shorter) {
+    const auto again = read(shorter);
+    return again && *again == rule;
+  });
+  definition["kind"] = kind;
+  return definition;
+}
+
 void add_rules(const State& state, json& all) {
-  for (const auto& [path, queue] : state.rules.queues) {
-    all.push_back(placement::encode(queue));
-    all.back()["kind"] = "queue";
-  }
-  for (const auto& [subject, quota] : state.rules.quotas) {
-    all.push_back(placement::encode(quota));
-    all.back()["kind"] = "quota";
-  }
+  for (const auto& [path, queue] : state.rules.queues)
+    all.push_back(definition_of(queue, placement::read_queue, "queue"));
+  for (const auto& [subject, quota] : state.rules.quotas)
+    all.push_back(definition_of(quota, placement::read_quota, "quota"));
 }
 
 void add_apps(const State& state, const engine::Caller& caller, json& all) {

@@ -119,6 +119,14 @@ TEST_F(ExportTest, GivesWhatWasAppliedAndItIsUnchanged) {
     EXPECT_THAT(exported.out, HasSubstr(line));
 }
 
+TEST_F(ExportTest, WhatIsAsWhenItIsNotSaidIsNotSaid) {
+  ASSERT_EQ(apply("- {kind: queue, queue: plain}\n- {kind: quota, user: ann, limit: {gpus: 1.5}}\n").status,
+            0);
+  EXPECT_EQ(ask({"export"}).out,
+            "# 1 queue, 1 quota. 'drover apply FILE' brings it to a daemon.\n"
+            "kind: queue\nqueue: plain\n---\nkind: quota\nuser: ann\nlimit: {gpus: 1.5}\n");
+}
+
 TEST_F(ExportTest, AnotherDaemonHasTheSameFromIt) {
   ASSERT_EQ(apply(kEverything).status, 0);
   const auto exported = ask({"export", "--json"}).out;
