@@ -91,12 +91,29 @@ struct Running {
   std::string containerizer = "oci";  ///< by whom: "oci", "docker"
 };
 
+/// Where others than we have put a task.
+struct Place {
+  std::string node;
+  std::vector<std::string> gpus;  ///< UUIDs
+};
+
 /// Called from any thread, in order for one task: started at most once, then ended exactly once.
 struct Watcher {
   std::function<void(const std::string& task_id, Running)> started;
   std::function<void(const std::string& task_id, Ending)> ended;
   /// What went wrong after everybody had been answered; may be empty.
   std::function<void(const std::string& line)> log;
+
+  // Of containerizers that let others place; of each attempt, before it starts:
+  std::function<void(const std::string& task_id, int attempt, Place)> placed = {};
+  /// Why it waits for a place, in words.
+  std::function<void(const std::string& task_id, const std::string& why)> waits = {};
+  /// It makes room; ended() follows, or failed().
+  std::function<void(const std::string& task_id, int attempt, const std::string& why)> evicted = {};
+  /// Instead of ended(): nothing of it has run or will, and it may be launched again as the same attempt.
+  std::function<void(const std::string& task_id, int attempt, const Error& why)> put_back = {};
+  /// Instead of ended(): nothing of it has run or will.
+  std::function<void(const std::string& task_id, int attempt, const Error& why)> failed = {};
 };
 
 /// What became of a task that was launched before the daemon went away.

@@ -14,6 +14,7 @@
 #include "control/frameworks.h"
 #include "control/instances.h"
 #include "control/invariants.h"
+#include "control/placing.h"
 #include "control/planning.h"
 #include "control/schedules.h"
 #include "control/services.h"
@@ -27,12 +28,12 @@ Failure no_such_task(const std::string& id) {
               "'drover ps -a' lists your tasks");
 }
 
-/// The record when there is one that owns its resources, by this attempt; else null: what happened to it is
-/// of no matter.
+/// The record when there is one of which something may be outside, by this attempt; else null: what happened
+/// to it is of no matter.
 const TaskRecord* find_active(const Draft& draft, const std::string& id,
                               std::optional<int> attempt = std::nullopt) {
   const auto* record = draft.find(id);
-  if (record == nullptr || !owns_resources(record->state)) return nullptr;
+  if (record == nullptr || !is_under_way(*record)) return nullptr;
   return attempt.value_or(attempt_of(*record)) == attempt_of(*record) ? record : nullptr;
 }
 
@@ -49,6 +50,16 @@ Status handle(Draft& draft, const event::StopRequested& event) {
     return fail(ErrorKind::kConflict, fmt::format("The task '{}' has ended already", event.id));
   for (const auto& id : ids) draft.change(id).stop_requested = true;
   for (const auto& id : ids) stop(draft, id, event.force);
+  return {};
+}
+
+Status handle(Draft& draft, const event::Placed& event) {
+  if (find_active(draft, event.id, event.attempt) != nullptr) placed(draft, event);
+  return {};
+}
+
+Status handle(Draft& draft, const event::Evicted& event) {
+  if (find_active(draft, event.id, event.attempt) != nullptr) evict(draft, event.id, event.why);
   return {};
 }
 
@@ -300,7 +311,12 @@ Result<Outcome> decide(const State& state, const Event& event, Moment now, Plann
   settle_dependencies(draft);
   follow_runs(draft);
   advance_services(draft, std::holds_alternative<event::Tick>(event));
-  if (planning == Planning::kUsual && draft.plan_is_due()) carry_out(draft, plan_of(draft));
+  if (planning == Planning::kUsual && draft.plan_is_due()) {
+    if (state.placed_by_others)
+      ask_for_places(draft);
+    else
+      carry_out(draft, plan_of(draft));
+  }
   notify_frameworks(draft);
   return std::move(draft).finish();
 }
@@ -333,6 +349,7 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
                         record.task.owner_name, record.task.queue)};
   if (const auto& array = record.task.batch.array; array && array->at_once > 0)
     return {fmt::format("no more than {} of its array run at once", array->at_once)};
+  if (record.asked) return {"the cluster was asked for a place, and has not answered"};
   // Its gang is being put back, member by member; or nothing has been planned yet.
   return {record.task.gang ? "it waits for the other members of its gang" : "it is about to start"};
 }

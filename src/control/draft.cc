@@ -235,7 +235,7 @@ bool Draft::plan_is_due() const {
     const auto* before = state_.find(id);
     const bool waited = before != nullptr && before->state == TaskState::kQueued;
     const bool owned = before != nullptr && owns_resources(before->state);
-    if (waited && is_held(*before) != is_held(record)) return true;
+    if (waited && (is_held(*before) != is_held(record) || (before->asked && !record.asked))) return true;
     return waited != (record.state == TaskState::kQueued) || (owned && !owns_resources(record.state));
   });
 }

@@ -17,7 +17,7 @@ void end_rest_of_gang(Draft& draft, const TaskRecord& member, const std::string&
     if ((ends_already || other->stop_requested) && !force) continue;
     auto& record = draft.change(other->task.id);
     if (record.gang_reason.empty()) record.gang_reason = cause;
-    if (record.state == TaskState::kQueued) {
+    if (!is_under_way(record)) {
       record.state = TaskState::kKilled;
       record.cause = Cause::kGang;
       record.reason = "stopped because of " + cause;
@@ -25,10 +25,17 @@ void end_rest_of_gang(Draft& draft, const TaskRecord& member, const std::string&
       draft.act(action::Clean{record.task.id});
       continue;
     }
-    record.preempted = record.tries_again = false;
+    record.preempted = record.tries_again = record.asked = false;
     record.state = TaskState::kStopping;
     draft.act(action::Stop{record.task.id, force});
   }
+}
+
+/// They are put back with it.
+void preempt_rest_of_gang(Draft& draft, const TaskRecord& record, const std::string& why) {
+  for (const auto* member : members_of(record.task, draft.finder()))
+    if (member->task.id != record.task.id && is_under_way(*member) && !member->preempted)
+      preempt(draft, member->task.id, why);
 }
 
 std::string cause_of(const TaskRecord& member, const std::string& reason) {
@@ -38,7 +45,8 @@ std::string cause_of(const TaskRecord& member, const std::string& reason) {
 /// It will start afresh: nothing is left of this attempt but its sandbox.
 void requeue(Draft& draft, TaskRecord& record) {
   record.state = TaskState::kQueued;
-  record.preempted = false;
+  record.preempted = record.asked = false;
+  record.node.clear();
   record.gpus.clear();
   record.cpus.clear();
   record.nics.clear();
@@ -92,9 +100,10 @@ bool may_try_again(const Draft& draft, const TaskRecord& record, TaskState state
 void try_again(Draft& draft, const std::string& id, const std::string& reason) {
   auto& record = draft.change(id);
   for (const auto* member : members_of(record.task, draft.finder())) {
-    if (member->task.id == id || member->tries_again || !owns_resources(member->state)) continue;
+    if (member->task.id == id || member->tries_again || !is_under_way(*member)) continue;
     auto& other = draft.change(member->task.id);
     other.tries_again = other.preempted = true;
+    other.asked = false;
     other.state = TaskState::kStopping;
     other.reason = cause_of(record, reason);
     draft.act(action::Stop{other.task.id, false});
@@ -165,7 +174,7 @@ void end(Draft& draft, const std::string& id, End how, TimePoint at) {
   auto& record = draft.change(id);
   record.state = how.state;
   record.cause = how.cause;
-  record.preempted = record.tries_again = false;
+  record.preempted = record.tries_again = record.asked = false;
   record.reason = std::move(how.reason);
   record.finished_at = at;
   draft.act(action::Clean{id});
@@ -197,16 +206,23 @@ void put_back(Draft& draft, const std::string& id, const Error& error) {
   const bool is_alone = found.task.gang && !restarts_after_preemption(found.task);
   if (ends || found.preempted || is_alone || is_of_framework(found.task))
     return launch_failed(draft, id, error);
-  const auto reason = "put back with its gang: " + error.message;
-  for (const auto* member : members_of(found.task, draft.finder())) {
-    if (member->task.id == id || !owns_resources(member->state) || member->preempted) continue;
-    auto& other = draft.change(member->task.id);
-    other.preempted = true;
-    other.state = TaskState::kStopping;
-    other.reason = reason;
-    draft.act(action::Stop{other.task.id, false});
-  }
+  preempt_rest_of_gang(draft, found, "put back with its gang: " + error.message);
   requeue(draft, draft.change(id));
+}
+
+void preempt(Draft& draft, const std::string& id, const std::string& why) {
+  auto& record = draft.change(id);
+  record.preempted = true;
+  record.asked = false;
+  record.state = TaskState::kStopping;
+  record.reason = why;
+  draft.act(action::Stop{id, false});
+}
+
+void evict(Draft& draft, const std::string& id, const std::string& why) {
+  if (draft.find(id)->state == TaskState::kStopping) return;
+  preempt(draft, id, why);
+  preempt_rest_of_gang(draft, *draft.find(id), "put back with its gang: " + why);
 }
 
 void never_started(Draft& draft, const std::string& id) {
@@ -220,18 +236,20 @@ void never_started(Draft& draft, const std::string& id) {
     end(draft, id, because_of_gang(record), draft.now());
   else if (record.preempted)
     make_room(draft, record, draft.now());
+  else if (draft.base().placed_by_others)
+    requeue(draft, record);
   else
     draft.act(action::Launch{id});
 }
 
 void stop(Draft& draft, const std::string& id, bool force) {
   auto& record = draft.change(id);
-  if (record.state == TaskState::kQueued)
+  if (!is_under_way(record))
     return end(draft, id,
                {TaskState::kKilled, Cause::kStopped,
                 record.stop_reason.empty() ? "stopped while it waited" : record.stop_reason},
                draft.now());
-  record.preempted = record.tries_again = false;
+  record.preempted = record.tries_again = record.asked = false;
   record.state = TaskState::kStopping;
   draft.act(action::Stop{id, force});
   if (record.task.gang) end_rest_of_gang(draft, record, cause_of(record, "stopped on request"), force);

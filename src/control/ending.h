@@ -24,6 +24,10 @@ void container_ended(Draft& draft, const std::string& id, const workload::Ending
 void launch_failed(Draft& draft, const std::string& id, const Error& error);
 /// Nothing of it ran, and it waits again; a gang as a whole.
 void put_back(Draft& draft, const std::string& id, const Error& error);
+/// It is ended to make room, and waits again then.
+void preempt(Draft& draft, const std::string& id, const std::string& why);
+/// The same, and a gang as a whole, when others than we have ended it; nothing when it ends already.
+void evict(Draft& draft, const std::string& id, const std::string& why);
 /// A restart found that it never came to start.
 void never_started(Draft& draft, const std::string& id);
 

@@ -43,6 +43,19 @@ struct Overdrawn {
 struct Idled {
   std::string id;
 };
+/// Where others place (State::placed_by_others): the task has a node, and these GPUs of it.
+struct Placed {
+  std::string id;
+  std::string node;
+  std::vector<placement::Grant> gpus;
+  std::optional<int> attempt = std::nullopt;
+};
+/// The same who place it take its place away. It waits again, and its gang with it.
+struct Evicted {
+  std::string id;
+  std::string why;
+  std::optional<int> attempt = std::nullopt;
+};
 /// News of a container say which attempt at the task they are of, where that is known: what is told late or
 /// twice must not be taken for news of a later one.
 struct Started {
@@ -218,7 +231,7 @@ struct ScheduleProgressed {
 }  // namespace event
 
 using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Started, event::Ended,
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Evicted, event::Started, event::Ended,
     event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
     event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
     event::Noted, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "control/ending.h"
 #include "control/holds.h"
 
 namespace drover::control {
@@ -43,15 +44,9 @@ std::string why_preempted(const workload::Task& victim, const workload::Task& wi
   return why;
 }
 
-void preempt(Draft& draft, const std::string& victim, const workload::Task& winner) {
-  for (const auto* member : members_of_job(victim, draft.finder())) {
-    const auto id = member->task.id;
-    auto& record = draft.change(id);
-    record.preempted = true;
-    record.state = TaskState::kStopping;
-    record.reason = why_preempted(record.task, winner);
-    draft.act(action::Stop{id, false});
-  }
+void preempt_job(Draft& draft, const std::string& victim, const workload::Task& winner) {
+  for (const auto* member : members_of_job(victim, draft.finder()))
+    preempt(draft, member->task.id, why_preempted(member->task, winner));
 }
 
 void start_all(Draft& draft, placement::Plan& plan) {
@@ -96,7 +91,7 @@ void carry_out(Draft& draft, QueuePlan plan) {
   if (!plan.starts.empty()) start_all(draft, plan);
   for (const auto& preemption : plan.preemptions) {
     const auto winners = members_of_job(preemption.job, draft.finder());
-    for (const auto& victim : preemption.victims) preempt(draft, victim, winners.front()->task);
+    for (const auto& victim : preemption.victims) preempt_job(draft, victim, winners.front()->task);
   }
   draft.set_positions({std::move(plan.waiting), std::move(plan.order), std::move(plan.behind)});
 }

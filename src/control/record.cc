@@ -131,6 +131,7 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
 namespace {
 
 void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task_name) {
+  if (record.asked) writer.field("asked", true);
   workload::write(writer, "awaits", record.awaits);
   if (record.cause != Cause::kNone) writer.field("cause", to_string(record.cause));
   write_text(writer, "containerizer", record.containerizer);
@@ -143,6 +144,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   write_grants(writer, record.gpus);
   if (record.idled) writer.field("idled", true);
   writer.field("nics", record.nics);
+  write_text(writer, "node", record.node);
   write_time(writer, "not_before", record.not_before);
   write_text(writer, "overdrawn", record.overdrawn);
   if (!record.ports.empty()) writer.field("ports", record.ports);
@@ -232,9 +234,11 @@ Result<TaskRecord> decode_record(const json& value) {
   record.ports = decode_numbers(decoder, value, "ports");
   record.nics = decoder.string_list("nics").value_or(std::vector<std::string>{});
   record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
+  record.node = decoder.string("node").value_or("");
   record.containerizer = decoder.string("containerizer").value_or("");
   record.reason = decoder.string("reason").value_or("");
   if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
+  record.asked = decoder.boolean("asked").value_or(false);
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.idled = decoder.boolean("idled").value_or(false);

@@ -85,10 +85,12 @@ struct TaskRecord {
   std::vector<std::string> nics;  ///< near its GPUs, when it asked for one
   std::vector<int> ports;         ///< on the machine, by the ports of its network
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
+  std::string node;               ///< where it is, when others place it; "": this machine, or nowhere yet
   std::string containerizer;      ///< that runs it, or did last: "oci", "docker"; "" before it runs
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   Cause cause = Cause::kNone;     ///< the same for programs, of one that has ended
   std::optional<int> exit_status;
+  bool asked = false;  ///< it waits, and who places it was asked to: it may start at any time
   bool stop_requested = false;
   bool timed_out = false;
   bool idled = false;  ///< it is being ended since its GPUs did nothing
@@ -126,6 +128,11 @@ inline std::optional<TimePoint> steady_end(const TaskRecord& record) {
 /// How often the task was started before: each attempt runs at most once.
 inline int attempt_of(const TaskRecord& record) {
   return record.preemptions + record.failures;
+}
+
+/// Whether something of it may be outside: what is told of the others is of no matter.
+inline bool is_under_way(const TaskRecord& record) {
+  return owns_resources(record.state) || record.asked;
 }
 
 /// Whether it may not even be planned, whatever is free.

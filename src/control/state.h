@@ -100,6 +100,8 @@ inline constexpr std::size_t kMostImages = 4096;
 
 struct State : Tables<Rows> {
   std::string node;  ///< name of this machine, in `cluster`
+  /// By the scheduler of a cluster: who waits is handed to it, and nothing is planned here.
+  bool placed_by_others = false;
   /// A UUID that is kept as long as the journal: by it those know the machine who come from Mesos.
   std::string journal_id;
   placement::Cluster cluster;

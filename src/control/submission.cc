@@ -167,6 +167,7 @@ Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   DROVER_CHECK_OK(check_images(draft, tasks));
+  if (draft.base().placed_by_others) return {};
   auto possible = placement::possible(draft.cluster(), draft.rules(), job);
   if (!possible) add_reasons_of_images(draft, tasks, possible.error());
   return possible;

@@ -63,6 +63,11 @@ void Executor::moved(const control::TaskRecord& record) {
   if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
 }
 
+void Executor::waits(const std::string& id, const std::string& why) {
+  const auto found = state_.tasks.find(id);
+  if (found != state_.tasks.end() && found->second.asked) preparing_[id] = why;
+}
+
 void Executor::prepares(const std::string& id, const std::string& step) {
   const auto found = state_.tasks.find(id);
   if (found == state_.tasks.end() || found->second.state != control::TaskState::kStarting) return;
@@ -218,7 +223,7 @@ void Executor::carry_out(const control::action::Clean& action) {
         else
           try_later(action.id, "Failed to clean up after", cleaned.error(), [this, action] {
             const auto* record = state_.find(action.id);  // another attempt cleans up before it begins
-            if (record != nullptr && !control::owns_resources(record->state)) perform(action);
+            if (record != nullptr && !control::is_under_way(*record)) perform(action);
           });
       });
 }
@@ -248,7 +253,7 @@ void Executor::recover(const std::string& id) {
         if (!recovered)
           return try_later(id, kFindFailed, recovered.error(), [this, id] {
             const auto* record = state_.find(id);
-            if (record != nullptr && control::owns_resources(record->state)) recover(id);
+            if (record != nullptr && control::is_under_way(*record)) recover(id);
           });
         retries_.erase(id);
         if (*found == container::Found::kNever) hooks_.happened(control::event::NeverStarted{id});

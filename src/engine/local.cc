@@ -74,21 +74,43 @@ ExecutorHooks LocalEngine::executor_hooks() {
 }
 
 container::Watcher LocalEngine::watcher() {
-  return {[this](const std::string& id, container::Running running) {
-            ports_.post([this, id, running] {
-              processes_.started(id, running.pid);
-              happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
-              disk_use_.inspect();
-              idle_gpus_.inspect();
-            });
-          },
-          [this](const std::string& id, workload::Ending ending) {
-            ports_.post([this, id, ending] {
-              processes_.ended(id);
-              happened(control::event::Ended{id, ending});
-            });
-          },
-          [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); }};
+  container::Watcher watcher;
+  watcher.started = [this](const std::string& id, container::Running running) {
+    ports_.post([this, id, running] {
+      processes_.started(id, running.pid);
+      happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
+      disk_use_.inspect();
+      idle_gpus_.inspect();
+    });
+  };
+  watcher.ended = [this](const std::string& id, workload::Ending ending) {
+    ports_.post([this, id, ending] {
+      processes_.ended(id);
+      happened(control::event::Ended{id, ending});
+    });
+  };
+  watcher.log = [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); };
+  const auto tell = [this](control::Event event) {
+    ports_.post([this, event = std::move(event)] { happened(event); });
+  };
+  watcher.placed = [tell](const std::string& id, int attempt, const container::Place& place) {
+    std::vector<placement::Grant> gpus;
+    for (const auto& uuid : place.gpus) gpus.push_back({uuid});
+    tell(control::event::Placed{id, place.node, std::move(gpus), attempt});
+  };
+  watcher.waits = [this](const std::string& id, const std::string& why) {
+    ports_.post([this, id, why] { executor_.waits(id, why); });
+  };
+  watcher.evicted = [tell](const std::string& id, int attempt, const std::string& why) {
+    tell(control::event::Evicted{id, why, attempt});
+  };
+  watcher.put_back = [tell](const std::string& id, int attempt, const Error& why) {
+    tell(control::event::PutBack{id, why, attempt});
+  };
+  watcher.failed = [tell](const std::string& id, int attempt, const Error& why) {
+    tell(control::event::LaunchFailed{id, why, attempt});
+  };
+  return watcher;
 }
 
 Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {
@@ -112,7 +134,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   DROVER_CHECK_OK(kept);
   for (const auto& [id, record] : control::Rows<control::TaskRecord>(state_.tasks)) {
     lingering_.moved(record);
-    if (control::owns_resources(record.state))
+    if (control::is_under_way(record))
       executor_.recover(id);
     else if (control::is_final(record.state) || control::attempt_of(record) > 0)
       executor_.perform(control::action::Clean{id});

@@ -100,7 +100,7 @@ void LocalEngine::end_first(const control::event::StopRequested& request) {
   const auto members =
       named != nullptr ? control::members_of(named->task, state_.finder()) : state_.tasks_under(request.id);
   for (const auto* record : members)
-    if (control::owns_resources(record->state))
+    if (control::is_under_way(*record))
       executor_.perform(control::action::Stop{record->task.id, request.force});
 }
 

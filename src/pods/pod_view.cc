@@ -9,6 +9,7 @@
 
 #include "base/instant.h"
 #include "kube/client/object.h"
+#include "kube/gpu_topology.h"
 
 namespace drover::pods {
 namespace {
@@ -37,6 +38,17 @@ std::optional<TimePoint> time(const json& value, std::string_view name) {
   return parsed ? std::optional(*parsed) : std::nullopt;
 }
 
+/// Those of a list with commas.
+std::vector<std::string> words(std::string_view list) {
+  std::vector<std::string> found;
+  while (!list.empty()) {
+    const auto word = list.substr(0, list.find(','));
+    if (!word.empty()) found.emplace_back(word);
+    list.remove_prefix(std::min(list.size(), word.size() + 1));
+  }
+  return found;
+}
+
 /// The one of a list whose field has that value; null when there is none.
 const json& item(const json& list, std::string_view field, std::string_view value) {
   static const json none;
@@ -63,7 +75,7 @@ class StatusReader {
  public:
   StatusReader(const json& pod, PodView& view)
       : status_(part(pod, "status")),
-        leaving_(!kube::text_at(pod, "/metadata/deletionTimestamp").empty()),
+        leaving_(view.leaving),
         disruption_(condition(status_, "DisruptionTarget")),
         state_(part(item(part(status_, "containerStatuses"), "name", kContainer), "state")),
         view_(view) {}
@@ -96,6 +108,7 @@ class StatusReader {
 
   void ended(const json& terminated) {
     const bool evicted = disruption_.is_object();
+    view_.ending.stopped = leaving_ || evicted;
     view_.actual = evicted ? Actual::kEndedEvicted : Actual::kEnded;
     if (evicted) view_.why = text(disruption_, "message");
     view_.started_at = time(terminated, "startedAt");
@@ -162,8 +175,12 @@ PodView read_pod(const json& pod) {
   view.name = kube::text_at(pod, "/metadata/name");
   view.uid = kube::text_at(pod, "/metadata/uid");
   view.node = kube::text_at(pod, "/spec/nodeName");
+  view.gpus = words(text(part(part(pod, "metadata"), "annotations"), kube::kChosenGpusAnnotation));
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);
+  view.leaving = !kube::text_at(pod, "/metadata/deletionTimestamp").empty();
+  const auto& finalizers = part(part(pod, "metadata"), "finalizers");
+  view.held = finalizers.is_array() && std::ranges::find(finalizers, kFinalizer) != finalizers.end();
   const auto attempt = text(labels, kAttemptLabel);
   std::from_chars(attempt.data(), attempt.data() + attempt.size(), view.attempt);
   StatusReader(pod, view).read();

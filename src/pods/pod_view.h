@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "pods/attempt.h"
@@ -26,9 +27,12 @@ struct PodView {
   int attempt = 0;
   std::string journal;
   Actual actual = Actual::kAbsent;
+  bool leaving = false;                 ///< somebody has deleted it
+  bool held = false;                    ///< by our finalizer
   std::string node;                     ///< "" as long as it has none
+  std::vector<std::string> gpus;        ///< UUIDs, as far as the scheduler has told
   std::optional<TimePoint> started_at;  ///< its container
-  /// Of kEnded and kEndedEvicted. Of kLost, `lost` is set and the message says what is known.
+  /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the message says what is known.
   workload::Ending ending;
   /// Why it waits for a node, was refused by one, or makes room; in words, may be empty.
   std::string why;

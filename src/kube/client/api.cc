@@ -63,6 +63,10 @@ Result<json> Api::apply(const ObjectPath& path, const json& object, const std::s
                .body = to_text(object)});
 }
 
+Status Api::read(const ApiRequest& request, const TakeText&, const std::stop_token&) {
+  return fail(ErrorKind::kUnsupported, fmt::format("No texts are read here: {}", describe(request.path)));
+}
+
 Status Api::remove(const ObjectPath& path, const std::string& uid) {
   ApiRequest request{.verb = "delete", .path = path};
   if (!uid.empty()) {

@@ -75,6 +75,10 @@ class Api {
   /// within a second. kNotFound when the resource version is too old: list again.
   using TakeEvent = std::function<Status(const WatchEvent&)>;
   virtual Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) = 0;
+  /// Hands over what is no object but a text, as it comes: what a container has written. Until the server ends
+  /// it, which may be never, or `take` fails. Asked once. Stops within a second.
+  using TakeText = std::function<Status(std::string_view piece)>;
+  virtual Status read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop);
 
   Result<nlohmann::json> get(const ObjectPath& path);
   /// `collection` has no name: it stands in the object. What was written comes back without managedFields,

@@ -24,6 +24,7 @@ constexpr std::uint64_t kMostAnswer = 256 << 20;
 constexpr std::size_t kMostRefusal = 64 << 10;
 constexpr std::size_t kMostIdle = 64;
 constexpr std::chrono::seconds kStall{20};
+constexpr std::chrono::seconds kLongestText{7 * 24 * 3600};
 
 const std::map<std::string, std::string> kMethods = {
     {"get", "GET"},    {"list", "GET"},    {"watch", "GET"},    {"create", "POST"},
@@ -170,6 +171,20 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   HttpLimits limits;
   limits.duration = limits_.watch + limits_.attempt;
   limits.stall = limits_.watch_quiet;
+  const auto answer = attempt(request, limits, either.token(), on_piece).answer;
+  if (!taken) return taken;
+  if (either.token().stop_requested()) return Failure(stopped_error(request));
+  if (!answer) return Failure(context(answer.error(), doing_of(request)));
+  if (is_good(answer->status)) return {};
+  return Failure(refusal_error(read_refusal(answer->status, answer->text), doing_of(request), request));
+}
+
+Status ApiClient::read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop) {
+  const EitherStop either(stop_, stop);
+  Status taken;
+  const auto on_piece = [&](const HttpAnswer&, std::string_view piece) { return taken = take(piece); };
+  HttpLimits limits;
+  limits.duration = limits.stall = kLongestText;
   const auto answer = attempt(request, limits, either.token(), on_piece).answer;
   if (!taken) return taken;
   if (either.token().stop_requested()) return Failure(stopped_error(request));

@@ -41,6 +41,7 @@ class ApiClient : public Api {
   Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {},
                               const TakeItem& take = {}) override;
   Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) override;
+  Status read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop) override;
   const ServerConfig& config() const { return config_; }
 
  private:

@@ -40,6 +40,11 @@ bool fits(const json& object, const Selection& selection) {
          fits(object, selection.label_selector, true) && fits(object, selection.field_selector, false);
 }
 
+/// Whether it stays when it is deleted.
+bool is_held(const json& object) {
+  return !object.value("/metadata/finalizers"_json_pointer, json::array()).empty();
+}
+
 /// By which field the items of a list are told apart; nullptr: they are not.
 const char* key_of_items(const json& list) {
   if (!list.is_array() || list.empty() || !list[0].is_object()) return nullptr;
@@ -51,7 +56,14 @@ const char* key_of_items(const json& list) {
 /// As a strategic merge patch does with lists whose items are known by their type, as conditions are, or by
 /// their name.
 void merge(json& object, const json& patch) {
+  constexpr std::string_view kTakeOut = "$deleteFromPrimitiveList/";
   for (const auto& [name, value] : patch.items()) {
+    if (name.starts_with(kTakeOut)) {
+      const auto list = object.find(name.substr(kTakeOut.size()));
+      for (const auto& gone : value)
+        if (list != object.end()) list->erase(std::remove(list->begin(), list->end(), gone), list->end());
+      continue;
+    }
     auto& field = object[name];
     if (value.is_object() && field.is_object()) {
       merge(field, value);
@@ -130,12 +142,25 @@ Result<json> FakeApi::answer(const ApiRequest& request) {
       if (!uid.empty() && uid != text_at(found->second, "/metadata/uid"))
         return refused(ErrorKind::kConflict, request, "the uid is another");
     }
+    if (is_held(found->second)) {
+      auto now = found->second;
+      now["metadata"]["deletionTimestamp"] = format_time(std::chrono::floor<std::chrono::seconds>(wall_clock()));
+      keep(request, found->second, std::move(now));
+      return found->second;
+    }
     auto gone = found->second;
     keep(request, found->second, nullptr);
     objects.erase(found);
     return gone;
   }
-  if (found != objects.end()) return change(request, found->second);
+  if (found != objects.end()) {
+    DROVER_TRY(auto now, change(request, found->second));
+    if (!text_at(now, "/metadata/deletionTimestamp").empty() && !is_held(now)) {
+      keep(request, found->second, nullptr);
+      objects.erase(found);
+    }
+    return now;
+  }
   auto object = json::parse(request.body);
   last_applied_[url_path(request.path) + "?" + request.query.at("fieldManager")] = object;
   return make(request, std::move(object));
@@ -268,6 +293,23 @@ Status FakeApi::watch(const WatchRequest& request, const TakeEvent& take, const 
     lock.lock();
   }
   return fail(ErrorKind::kUnavailable, "it was stopped");
+}
+
+Status FakeApi::read(const ApiRequest& request, const TakeText& take, const std::stop_token&) {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    const auto found = texts_.find(url_path(request.path));
+    if (found == texts_.end()) return refused(ErrorKind::kNotFound, request, "not found");
+    text = found->second;
+  }
+  return take(text);
+}
+
+void FakeApi::set_text(const ObjectPath& path, std::string text) {
+  const std::lock_guard lock(mutex_);
+  texts_[url_path(path)] = std::move(text);
 }
 
 void FakeApi::fail_next(std::vector<Error> errors) {

@@ -21,11 +21,14 @@ class FakeApi : public Api {
   Result<nlohmann::json> send(const ApiRequest& request, const std::stop_token& stop = {},
                               const TakeItem& take = {}) override;
   Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) override;
+  /// The text that stands at the path, at once and whole, whatever else is asked for.
+  Status read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop) override;
 
   /// The next requests fail with these, in their order; watches do not.
   void fail_next(std::vector<Error> errors);
   /// They fail no more.
   void recover();
+  void set_text(const ObjectPath& path, std::string text);
   /// What is_served() finds.
   void serve(const Resource& resource);
   /// All watches end, as the server ends them every few minutes.
@@ -60,6 +63,7 @@ class FakeApi : public Api {
   std::map<std::string, Objects> objects_;              ///< by resource, by key
   std::map<std::string, nlohmann::json> last_applied_;  ///< by resource, key and manager
   std::map<std::string, nlohmann::json> served_;        ///< by apiVersion, lists of {name}
+  std::map<std::string, std::string> texts_;             ///< by url_path()
   std::deque<Past> history_;
   std::deque<Error> failures_;
   std::vector<ApiRequest> requests_;

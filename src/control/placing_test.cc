@@ -1,0 +1,169 @@
+// A state machine whose tasks are placed by others: the scheduler of a cluster.
+
+#include "control/placing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "control/testing/machine.h"
+
+namespace drover::control {
+namespace {
+
+using namespace testing;  // NOLINT: the machine
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Cluster : Machine {
+  Cluster() : Machine(0) { state.placed_by_others = true; }
+
+  Status place(const std::string& id, const std::string& node = "n1",
+               std::optional<int> attempt = std::nullopt) {
+    return on(event::Placed{id, node, {{"GPU-7"}}, attempt});
+  }
+  Status run(const std::string& id) {
+    if (auto done = place(id); !done) return done;
+    return on(event::Started{id, kNow});
+  }
+  void restart() {
+    Machine::restart();
+    state.placed_by_others = true;
+  }
+};
+
+TEST(Placing, WhoWaitsIsHandedOverAndStaysQueuedUntilItHasAPlace) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 4)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
+  EXPECT_THAT(cluster.reasons("t"), ElementsAre(HasSubstr("the cluster was asked")));
+  ASSERT_TRUE(cluster.place("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kStarting);
+  EXPECT_EQ(cluster.record("t").node, "n1");
+  EXPECT_THAT(uuids_of(cluster.record("t")), ElementsAre("GPU-7"));
+  EXPECT_THAT(cluster.actions, IsEmpty());
+  ASSERT_TRUE(cluster.on(event::Started{"t", kNow}));
+  ASSERT_TRUE(cluster.on(event::Ended{"t", exited(3)}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kFailed);
+  EXPECT_EQ(cluster.record("t").node, "n1") << "people look for it afterwards";
+}
+
+TEST(Placing, NobodyIsAskedTwice) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("a", 1)));
+  ASSERT_TRUE(cluster.submit(task("b", 1)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("b"));
+  ASSERT_TRUE(cluster.on(event::Tick{}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty());
+}
+
+TEST(Placing, WhatIsHeldBackIsHandedOverWhenItMayStart) {
+  Cluster cluster;
+  auto later = task("later", 1);
+  later.batch.begin = kNow + std::chrono::hours(1);
+  ASSERT_TRUE(cluster.submit(later));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty());
+  ASSERT_TRUE(cluster.on(event::Tick{}, kNow + std::chrono::hours(1)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("later"));
+}
+
+TEST(Placing, OfOneUserOnlySoManyWaitInTheCluster) {
+  Cluster cluster;
+  for (std::size_t i = 0; i <= kPlannedOfUser; ++i)
+    ASSERT_TRUE(cluster.submit(task_of("ann", 1000, "t" + std::to_string(i), 1)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty()) << "the last one stands behind the others";
+  EXPECT_THAT(cluster.reasons("t500"), ElementsAre(HasSubstr("stands behind")));
+  ASSERT_TRUE(cluster.place("t0"));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t500"));
+}
+
+TEST(Placing, WhoIsStoppedWhileItWaitsEndsWhenTheClusterHasLetGoOfIt) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 1)));
+  ASSERT_TRUE(cluster.on(event::StopRequested{"t"}));
+  EXPECT_THAT(cluster.asked<action::Stop>(), ElementsAre("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kStopping) << "it may have started in this moment";
+  ASSERT_TRUE(cluster.place("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kStopping) << "told late";
+  ASSERT_TRUE(cluster.on(event::LaunchFailed{"t", {ErrorKind::kConflict, "It was stopped before it ran"}}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kKilled);
+}
+
+TEST(Placing, WhatTheClusterRefusesFails) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 1)));
+  ASSERT_TRUE(cluster.on(event::LaunchFailed{"t", {ErrorKind::kUnsupported, "no image"}, 0}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kFailed);
+  EXPECT_THAT(cluster.record("t").reason, HasSubstr("no image"));
+}
+
+TEST(Placing, WhoMadeRoomWaitsAgainAndIsHandedOverAnew) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 1)));
+  ASSERT_TRUE(cluster.run("t"));
+  ASSERT_TRUE(cluster.on(event::Evicted{"t", "preempted by 'urgent'", 0}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kStopping);
+  ASSERT_TRUE(cluster.on(event::Ended{"t", exited(143, true)}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
+  EXPECT_EQ(cluster.record("t").preemptions, 1);
+  EXPECT_EQ(cluster.record("t").node, "");
+  EXPECT_THAT(cluster.asked<action::Clean>(), ElementsAre("t"));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t"));
+  ASSERT_TRUE(cluster.place("t", "n1", 0));
+  EXPECT_EQ(cluster.at("t"), TaskState::kQueued) << "news of the attempt before";
+}
+
+TEST(Placing, WhomANodeRefusesIsHandedOverAnewAsTheSameAttempt) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 1)));
+  ASSERT_TRUE(cluster.place("t"));
+  ASSERT_TRUE(cluster.on(event::PutBack{"t", {ErrorKind::kUnavailable, "UnexpectedAdmissionError"}, 0}));
+  EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
+  EXPECT_EQ(attempt_of(cluster.record("t")), 0);
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t"));
+}
+
+TEST(Placing, AGangIsPutBackAsAWhole) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(gang("g", 3, 1)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("g-0", "g-1", "g-2"));
+  ASSERT_TRUE(cluster.run("g-0"));
+  ASSERT_TRUE(cluster.run("g-1"));
+  ASSERT_TRUE(cluster.on(event::Evicted{"g-1", "its node is drained"}));
+  EXPECT_THAT(cluster.asked<action::Stop>(), ElementsAre("g-1", "g-0", "g-2"));
+  EXPECT_EQ(cluster.at("g-2"), TaskState::kStopping) << "it waited";
+  for (const auto* id : {"g-0", "g-1"}) ASSERT_TRUE(cluster.on(event::Ended{id, exited(143, true)}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty());
+  ASSERT_TRUE(cluster.on(event::LaunchFailed{"g-2", {ErrorKind::kConflict, "It was stopped before it ran"}}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("g-0", "g-1", "g-2"));
+  for (const auto* id : {"g-0", "g-1", "g-2"}) EXPECT_EQ(cluster.at(id), TaskState::kQueued) << id;
+}
+
+TEST(Placing, AfterARestartWhatWasNeverHandedOverIsSo) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 1)));
+  cluster.restart();
+  EXPECT_TRUE(cluster.record("t").asked);
+  ASSERT_TRUE(cluster.on(event::NeverStarted{"t"}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
+}
+
+TEST(Placing, PortsThatAreNotNamedAreNumbersOfTheTasksOwnAddress) {
+  Cluster cluster;
+  auto server = task("t", 0);
+  server.network.ports.resize(4);
+  server.network.ports[1].host_port = 31007;
+  server.network.ports[2].container_port = 8080;
+  ASSERT_TRUE(cluster.submit(server));
+  const auto& ports = cluster.record("t").ports;
+  ASSERT_THAT(ports, SizeIs(4));
+  EXPECT_EQ(ports[1], 31007);
+  EXPECT_EQ(ports[2], 8080);
+  EXPECT_EQ(std::set<int>(ports.begin(), ports.end()).size(), 4U);
+}
+
+}  // namespace
+}  // namespace drover::control

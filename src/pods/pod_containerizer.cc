@@ -1,0 +1,561 @@
+#include "pods/pod_containerizer.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+
+#include "base/pause.h"
+#include "container/environment.h"
+#include "pods/log_copy.h"
+
+namespace drover::pods {
+namespace {
+
+namespace asio = boost::asio;
+using container::Found;
+using nlohmann::json;
+
+constexpr std::size_t kThreads = 16;
+constexpr const char* kQuarantine = ".quarantine";
+constexpr const char* kSandbox = "sandbox";
+constexpr std::chrono::seconds kLeftoverPause{1};
+constexpr int kLeftoverLooks = 30;
+
+bool may_pass(const Error& error) {
+  return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout;
+}
+
+Error join(const std::vector<Error>& mistakes) {
+  auto whole = mistakes.front();
+  for (std::size_t i = 1; i < mistakes.size(); ++i) whole.message += "; " + mistakes[i].message;
+  return whole;
+}
+
+/// Whether nothing of the attempt has run or will by this pod.
+bool is_leftover(const PodView& view) {
+  return view.actual == Actual::kRefused || view.actual == Actual::kUnplacedLeaving;
+}
+
+/// All that a task is told; what follows from its image and its GPUs is added on its node.
+std::map<std::string, std::string> environment_in_pod(const container::Launch& launch) {
+  auto environment = *launch.task.environment;
+  for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
+    environment[name] = value;
+  environment.erase("NVIDIA_VISIBLE_DEVICES");
+  return environment;
+}
+
+}  // namespace
+
+struct PodContainerizer::Attempt {
+  std::string task;
+  int number = 0;
+  kube::ObjectPath path;
+  int priority = 0;
+  uid_t user = 0;
+  gid_t group = 0;
+  std::mutex mutex;  ///< of what is done: held while the API server is asked
+  Expected expected = Expected::kWaiting;
+  bool made = false;  ///< it is there, or was
+  bool over = false;  ///< all is told
+  bool forced = false;
+  bool placed = false, started = false;  ///< and told
+  json pod;                              ///< as it is to be made
+  std::string waits;                     ///< what was told last
+  std::atomic<bool> tries_again = false;
+
+  // Under the containerizer's mutex:
+  std::string uid;
+  View view;  ///< null: nothing is there
+
+  std::mutex output_mutex;
+  std::condition_variable output_ended;
+  bool output_followed = false;
+  std::stop_source output_stop;
+};
+
+Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& api,
+                                                                   PodContainerizerOptions options) {
+  DROVER_TRY(auto state, Directory::create(options.state, 0711));
+  DROVER_TRY(auto tasks, state.make_subdirectory("tasks", 0711));
+  std::unique_ptr<PodContainerizer> made(new PodContainerizer(api, std::move(options), std::move(tasks)));
+  const auto& settings = made->options_;
+  made->informer_ = std::make_unique<kube::Informer<PodView>>(
+      api, kube::InformerOptions<PodView>{
+               .selection = {.resource = kube::kPods,
+                             .label_selector = fmt::format("{}={}", kJournalLabel, settings.pods.journal)},
+               .read = [](const json& pod) -> Result<PodView> { return read_pod(pod); },
+               .on_change = [containerizer = made.get()](const auto& change) { containerizer->seen(change); },
+               .on_trouble =
+                   [log = settings.watcher.log](const Error& error) {
+                     if (log) log(to_string(error));
+                   }});
+  DROVER_CHECK_OK(made->informer_->wait_until_listed(settings.listing));
+  return made;
+}
+
+PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks)
+    : api_(api),
+      options_(std::move(options)),
+      tasks_(std::move(tasks)),
+      store_(api),
+      threads_(kThreads) {}
+
+PodContainerizer::~PodContainerizer() {
+  informer_.reset();
+  std::vector<AttemptPointer> attempts;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [task, attempt] : attempts_) attempts.push_back(attempt);
+  }
+  stop_.request_stop();
+  for (const auto& attempt : attempts) attempt->output_stop.request_stop();
+  threads_.stop();
+  threads_.join();
+  std::unique_lock lock(mutex_);
+  none_followed_.wait(lock, [this] { return followed_ == 0; });
+}
+
+// What is seen
+
+void PodContainerizer::seen(const kube::Change<PodView>& change) {
+  const auto& view = change.now ? change.now : change.before;
+  const auto key = view->name_space + "/" + view->name;
+  AttemptPointer attempt;
+  bool is_of_nobody = false;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& known = pods_[view->task];
+    if (change.now)
+      known[key] = change.now;
+    else
+      known.erase(key);
+    if (known.empty()) pods_.erase(view->task);
+    const auto found = attempts_.find(view->task);
+    if (found == attempts_.end() || found->second->number > view->attempt)
+      is_of_nobody = change.now && (found != attempts_.end() || cleaned_.contains(view->task));
+    else if (found->second->number == view->attempt)
+      attempt = found->second;
+    if (attempt && !attempt->uid.empty() && attempt->uid != view->uid) attempt = nullptr;
+    if (attempt) {
+      attempt->view = change.now;
+      if (change.now) attempt->uid = view->uid;
+    }
+  }
+  if (attempt) soon(attempt);
+  // It was made late.
+  if (is_of_nobody && (view->held || !view->leaving)) asio::post(threads_, [this, view] { let_go(view); });
+}
+
+void PodContainerizer::let_go(const View& view) {
+  if (store_.release(*view)) return;
+  const auto timer = std::make_shared<asio::steady_timer>(threads_, options_.again);
+  timer->async_wait([this, view, timer](const auto& error) {
+    if (!error) let_go(view);
+  });
+}
+
+/// What the server has answered is newer than what was told.
+void PodContainerizer::see(const AttemptPointer& attempt, const std::optional<json>& pod) {
+  auto view = pod ? std::make_shared<const PodView>(read_pod(*pod)) : nullptr;
+  const std::lock_guard lock(mutex_);
+  if (view) attempt->uid = view->uid;
+  attempt->view = std::move(view);
+}
+
+PodContainerizer::View PodContainerizer::view_of(const AttemptPointer& attempt) const {
+  const std::lock_guard lock(mutex_);
+  return attempt->view;
+}
+
+PodContainerizer::AttemptPointer PodContainerizer::find(const std::string& task_id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(task_id);
+  return found == attempts_.end() ? nullptr : found->second;
+}
+
+// What is done
+
+void PodContainerizer::soon(const AttemptPointer& attempt) {
+  asio::post(threads_, [this, attempt] {
+    const std::lock_guard lock(attempt->mutex);
+    look_at(attempt);
+  });
+}
+
+void PodContainerizer::later(const AttemptPointer& attempt) {
+  if (attempt->tries_again.exchange(true)) return;
+  const auto timer = std::make_shared<asio::steady_timer>(threads_, options_.again);
+  timer->async_wait([this, attempt, timer](const auto& error) {
+    if (error) return;
+    attempt->tries_again = false;
+    const std::lock_guard lock(attempt->mutex);
+    look_at(attempt);
+  });
+}
+
+void PodContainerizer::look_at(const AttemptPointer& attempt) {
+  while (!attempt->over) {
+    if (!attempt->made) {
+      if (const auto made = make(attempt); !made) {
+        if (may_pass(made.error())) {
+          if (options_.watcher.waits) options_.watcher.waits(attempt->task, made.error().message);
+          return later(attempt);
+        }
+        attempt->over = true;
+        if (options_.watcher.failed) options_.watcher.failed(attempt->task, attempt->number, made.error());
+        return;
+      }
+    }
+    const auto view = view_of(attempt);
+    const auto reaction = react(attempt->expected, view ? view->actual : Actual::kAbsent);
+    if (view && view->actual == Actual::kUnplaced && !view->why.empty() && view->why != attempt->waits) {
+      attempt->waits = view->why;
+      if (options_.watcher.waits) options_.watcher.waits(attempt->task, view->why);
+    }
+    const bool told = tell(attempt, reaction.news, view);
+    if (attempt->over) return;
+    if (const auto done = perform(attempt, reaction.deed, view); !done) return later(attempt);
+    if (!told && view_of(attempt) == view) return;
+  }
+}
+
+Status PodContainerizer::make(const AttemptPointer& attempt) {
+  // What was asked to end before it was made: it may be there all the same.
+  if (attempt->expected == Expected::kCancelled || attempt->pod.is_null()) {
+    DROVER_TRY(const auto there, store_.look(attempt->path));
+    see(attempt, there);
+    attempt->made = true;
+    return {};
+  }
+  for (int look = 0;; ++look) {
+    DROVER_TRY(const auto made, store_.make(attempt->pod, attempt->priority));
+    const auto view = read_pod(made);
+    if (!is_leftover(view) || look == kLeftoverLooks) {
+      see(attempt, made);
+      break;
+    }
+    // Of the same attempt, which nothing came of: it makes way.
+    DROVER_CHECK_OK(store_.release(view));
+    if (look > 0 && !pause(kLeftoverPause, stop_.get_token()))
+      return fail(ErrorKind::kUnavailable, "it was stopped");
+  }
+  attempt->made = true;
+  attempt->pod = nullptr;
+  return {};
+}
+
+void PodContainerizer::tell_start(const AttemptPointer& attempt, const View& view) {
+  if (!attempt->placed && !view->node.empty() && options_.watcher.placed) {
+    attempt->placed = true;
+    options_.watcher.placed(attempt->task, attempt->number, {view->node, view->gpus});
+  }
+  if (attempt->started || !view->started_at) return;
+  attempt->started = true;
+  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes"});
+}
+
+bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View& view) {
+  const auto& watcher = options_.watcher;
+  const Error never_ran{ErrorKind::kConflict, "It was stopped before it was started", "", ""};
+  switch (news) {
+    case News::kNone:
+      return false;
+    case News::kPlaced:
+      attempt->expected = Expected::kPlaced;
+      tell_start(attempt, view);
+      return true;
+    case News::kStarted:
+      attempt->expected = Expected::kRunning;
+      tell_start(attempt, view);
+      follow_output(attempt);
+      return true;
+    case News::kEvicted:
+      attempt->expected = Expected::kStopping;
+      tell_start(attempt, view);
+      if (watcher.evicted) watcher.evicted(attempt->task, attempt->number, view->why);
+      return true;
+    case News::kEnded:
+    case News::kLost:
+      attempt->over = true;
+      tell_end(attempt, news, view);
+      return true;
+    case News::kNeverRan:
+      attempt->over = true;
+      if (watcher.failed) watcher.failed(attempt->task, attempt->number, never_ran);
+      return true;
+    case News::kPutBack:
+      attempt->over = true;
+      if (watcher.put_back)
+        watcher.put_back(attempt->task, attempt->number,
+                         {ErrorKind::kUnavailable, view->why.empty() ? "its node refused it" : view->why, "", ""});
+      return true;
+  }
+  return false;
+}
+
+void PodContainerizer::tell_end(const AttemptPointer& attempt, News news, const View& view) {
+  workload::Ending ending;
+  if (view) {
+    tell_start(attempt, view);
+    ending = view->ending;
+  }
+  const bool asked = attempt->expected == Expected::kStopping || attempt->expected == Expected::kCancelled;
+  if (news == News::kLost) {
+    ending.lost = true;
+    if (ending.message.empty())
+      ending.message = !view              ? "its pod is gone: nobody can say how it ended"
+                       : view->why.empty() ? "its node does not say how it ended"
+                                           : view->why;
+  } else if (ending.stopped && !asked && ending.exit_status != 0) {
+    ending.message =
+        fmt::format("exited with status {} after somebody had deleted its pod", ending.exit_status);
+  }
+  if (ending.finished_at == TimePoint{}) ending.finished_at = wall_clock();
+  finish_output(attempt);
+  options_.watcher.ended(attempt->task, std::move(ending));
+}
+
+Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const View& view) {
+  switch (deed) {
+    case Deed::kNone:
+      return {};
+    case Deed::kCreate:
+      // It was there, and somebody took it away by force before it had a place.
+      attempt->over = true;
+      if (options_.watcher.put_back)
+        options_.watcher.put_back(attempt->task, attempt->number,
+                                  {ErrorKind::kUnavailable, "somebody has deleted its pod", "", ""});
+      return {};
+    case Deed::kDelete: {
+      DROVER_TRY(const auto left, store_.remove(attempt->path, view->uid, attempt->forced));
+      see(attempt, left);
+      return {};
+    }
+    case Deed::kRelease: {
+      DROVER_CHECK_OK(store_.release(*view));
+      DROVER_TRY(const auto left, store_.look(attempt->path));
+      see(attempt, left && read_pod(*left).uid == view->uid ? left : std::nullopt);
+      return {};
+    }
+  }
+  return {};
+}
+
+// The calls
+
+Status PodContainerizer::launch(const container::Launch& launch) {
+  const auto environment = environment_in_pod(launch);
+  auto pod = write_pod({launch.task, launch.attempt, environment}, options_.pods);
+  if (!pod) return Failure(join(pod.error()));
+  DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));
+  DROVER_TRY(const auto sandbox, folder.make_subdirectory(kSandbox, 0755));
+  if (::geteuid() == 0 && ::fchown(sandbox.fd(), launch.task.user.uid, launch.task.user.gid) != 0)
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("The sandbox of '{}' cannot be given to its user", launch.task.id));
+  DROVER_CHECK_OK(folder.write("record", launch.record, 0600));
+  const auto attempt = std::make_shared<Attempt>();
+  attempt->task = launch.task.id;
+  attempt->number = launch.attempt;
+  attempt->path = path_of(read_pod(*pod));
+  attempt->priority = launch.task.priority;
+  attempt->user = launch.task.user.uid;
+  attempt->group = launch.task.user.gid;
+  attempt->pod = std::move(*pod);
+  {
+    const std::lock_guard lock(mutex_);
+    attempts_[launch.task.id] = attempt;
+    cleaned_.erase(launch.task.id);
+  }
+  const std::lock_guard lock(attempt->mutex);
+  look_at(attempt);
+  return {};
+}
+
+Status PodContainerizer::stop(const std::string& task_id, bool force) {
+  const auto attempt = find(task_id);
+  if (!attempt) return {};
+  const std::lock_guard lock(attempt->mutex);
+  if (attempt->over) return {};
+  attempt->forced = attempt->forced || force;
+  const bool waits = attempt->expected == Expected::kWaiting || attempt->expected == Expected::kCancelled;
+  attempt->expected = waits ? Expected::kCancelled : Expected::kStopping;
+  if (attempt->made) {
+    DROVER_TRY(const auto left, store_.remove(attempt->path, "", attempt->forced));
+    see(attempt, left);
+  }
+  look_at(attempt);
+  return {};
+}
+
+Result<Found> PodContainerizer::recover(const std::string& task_id, int number) {
+  std::vector<View> views;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = pods_.find(task_id); found != pods_.end())
+      for (const auto& [key, view] : found->second) views.push_back(view);
+  }
+  const auto own = std::ranges::find(views, number, [](const View& view) { return view->attempt; });
+  for (const auto& view : views)
+    if (view->attempt < number) DROVER_CHECK_OK(store_.release(*view));
+  if (own == views.end()) return Found::kNever;
+  const auto& view = *own;
+  const auto attempt = std::make_shared<Attempt>();
+  attempt->task = task_id;
+  attempt->number = number;
+  attempt->path = path_of(*view);
+  attempt->made = true;
+  attempt->uid = view->uid;
+  attempt->view = view;
+  struct ::stat owner {};
+  if (const auto folder = task_folder(task_id))
+    if (const auto sandbox = folder->subdirectory(kSandbox); sandbox && ::fstat(sandbox->fd(), &owner) == 0) {
+      attempt->user = owner.st_uid;
+      attempt->group = owner.st_gid;
+    }
+  {
+    const std::lock_guard lock(mutex_);
+    attempts_[task_id] = attempt;
+    cleaned_.erase(task_id);
+  }
+  const std::lock_guard lock(attempt->mutex);
+  look_at(attempt);
+  return attempt->over ? Found::kEnded : Found::kAlive;
+}
+
+Status PodContainerizer::clean(const std::string& task_id) {
+  AttemptPointer attempt;
+  std::map<std::string, View> left;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = attempts_.find(task_id); found != attempts_.end()) attempt = found->second;
+    if (const auto found = pods_.find(task_id); found != pods_.end()) left = found->second;
+    cleaned_.insert(task_id);
+  }
+  if (attempt) {
+    const std::lock_guard lock(attempt->mutex);
+    attempt->over = true;
+    attempt->output_stop.request_stop();
+    const auto view = view_of(attempt);
+    if (view) left.insert_or_assign(view->name_space + "/" + view->name, view);
+  }
+  for (const auto& [key, view] : left) DROVER_CHECK_OK(store_.release(*view));
+  const std::lock_guard lock(mutex_);
+  if (const auto found = attempts_.find(task_id); found != attempts_.end() && found->second == attempt)
+    attempts_.erase(found);
+  return {};
+}
+
+Status PodContainerizer::forget(const std::string& task_id) {
+  DROVER_CHECK_OK(clean(task_id));
+  DROVER_CHECK_OK(tasks_.remove_tree(task_id));
+  const std::lock_guard lock(mutex_);
+  cleaned_.erase(task_id);
+  return {};
+}
+
+Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(const std::string&,
+                                                                       const container::ExecRequest&) {
+  return fail(ErrorKind::kUnsupported, "On a cluster no commands are run in a task's container so far",
+              "'kubectl exec' does");
+}
+
+// Folders
+
+Result<Directory> PodContainerizer::task_folder(const std::string& task_id) const {
+  return tasks_.subdirectory(task_id);
+}
+
+std::vector<std::string> PodContainerizer::known() const {
+  std::set<std::string> ids;
+  if (const auto names = tasks_.list())
+    for (const auto& name : *names)
+      if (!name.starts_with('.')) ids.insert(name);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [task, views] : pods_) ids.insert(task);
+  return {ids.begin(), ids.end()};
+}
+
+Result<container::FolderView> PodContainerizer::examine(const std::string& task_id) const {
+  container::FolderView folder;
+  if (const auto found = task_folder(task_id))
+    if (auto record = found->read("record")) folder.record = std::move(*record);
+  const std::lock_guard lock(mutex_);
+  folder.alive = pods_.contains(task_id);
+  return folder;
+}
+
+Result<std::string> PodContainerizer::quarantine(const std::string& task_id) {
+  DROVER_TRY(const auto quarantine, tasks_.make_subdirectory(kQuarantine, 0700));
+  if (::renameat(tasks_.fd(), task_id.c_str(), quarantine.fd(), task_id.c_str()) != 0 && errno != ENOENT)
+    return fail(ErrorKind::kUnavailable, fmt::format("It cannot be moved: {}", std::strerror(errno)));
+  return quarantine.path() + "/" + task_id;
+}
+
+container::Containerizer::Quarantine PodContainerizer::quarantined() const {
+  Quarantine kept;
+  kept.folder = tasks_.path() + "/" + kQuarantine;
+  if (const auto folder = tasks_.subdirectory(kQuarantine))
+    if (auto names = folder->list()) kept.names = std::move(*names);
+  return kept;
+}
+
+std::string PodContainerizer::sandbox(const std::string& task_id) const {
+  return fmt::format("{}/{}/{}", tasks_.path(), task_id, kSandbox);
+}
+
+// What it writes
+
+Status PodContainerizer::copy_output(const Attempt& attempt, bool follow, const std::stop_token& stop) {
+  DROVER_TRY(const auto folder, task_folder(attempt.task));
+  DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
+  return copy_log(api_, attempt.path, {sandbox, folder, attempt.user, attempt.group}, follow, stop);
+}
+
+void PodContainerizer::follow_output(const AttemptPointer& attempt) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (followed_ >= options_.followed) return;
+    ++followed_;
+  }
+  {
+    const std::lock_guard lock(attempt->output_mutex);
+    attempt->output_followed = true;
+  }
+  std::thread([this, attempt] {
+    (void)copy_output(*attempt, true, attempt->output_stop.get_token());
+    {
+      const std::lock_guard lock(attempt->output_mutex);
+      attempt->output_followed = false;
+      attempt->output_ended.notify_all();
+    }
+    const std::lock_guard lock(mutex_);
+    if (--followed_ == 0) none_followed_.notify_all();
+  }).detach();
+}
+
+void PodContainerizer::finish_output(const AttemptPointer& attempt) {
+  {
+    std::unique_lock lock(attempt->output_mutex);
+    // It ends by itself once the container has.
+    attempt->output_ended.wait_for(lock, options_.last_words, [&] { return !attempt->output_followed; });
+    attempt->output_stop.request_stop();
+    attempt->output_ended.wait(lock, [&] { return !attempt->output_followed; });
+  }
+  std::stop_source limit;
+  asio::steady_timer timer(threads_, options_.last_words);
+  timer.async_wait([limit](const auto& error) mutable {
+    if (!error) limit.request_stop();
+  });
+  const auto copied = copy_output(*attempt, false, limit.get_token());
+  if (!copied && copied.error().kind != ErrorKind::kNotFound && options_.watcher.log)
+    options_.watcher.log(fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
+}
+
+}  // namespace drover::pods

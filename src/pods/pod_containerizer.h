@@ -1,0 +1,105 @@
+#pragma once
+
+// Tasks as pods: the Containerizer of a Kubernetes cluster, by its API server. An attempt has one pod, which
+// its cluster's scheduler places (attempt.h says what follows from what is seen of it). What a pod writes is
+// copied into a folder here, so that it can be read as on one machine, also when the pod is gone.
+
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "base/files.h"
+#include "container/containerizer.h"
+#include "kube/client/api.h"
+#include "kube/client/informer.h"
+#include "pods/attempt.h"
+#include "pods/pod_store.h"
+#include "pods/pod_view.h"
+#include "pods/pod_writer.h"
+
+namespace drover::pods {
+
+struct PodContainerizerOptions {
+  PodSettings pods;
+  std::string state;  ///< the daemon's folder: copies are in tasks/<id>/sandbox
+  container::Watcher watcher;
+  std::chrono::milliseconds again{2000};            ///< what failed is tried again after it
+  std::chrono::milliseconds listing{5 * 60'000};    ///< how long the first look at the cluster may take
+  std::chrono::milliseconds last_words{20'000};     ///< how long what a task wrote last may take to come
+  std::size_t followed = 256;  ///< so many outputs are copied while they are written; others at their end
+};
+
+class PodContainerizer final : public container::Containerizer {
+ public:
+  /// After a look at all pods of this journal. `api` outlives it.
+  static Result<std::unique_ptr<PodContainerizer>> create(kube::Api& api, PodContainerizerOptions options);
+  ~PodContainerizer() override;
+
+  /// The pod is made, or will be as soon as the API server answers again.
+  Status launch(const container::Launch& launch) override;
+  Status stop(const std::string& task_id, bool force) override;
+  Result<container::Found> recover(const std::string& task_id, int attempt) override;
+  Status clean(const std::string& task_id) override;
+  Status forget(const std::string& task_id) override;
+  Result<std::unique_ptr<container::ExecProcess>> exec(const std::string& task_id,
+                                                       const container::ExecRequest& request) override;
+  std::vector<std::string> known() const override;
+  Result<container::FolderView> examine(const std::string& task_id) const override;
+  Status end(const std::string& task_id) override { return clean(task_id); }
+  Result<std::string> quarantine(const std::string& task_id) override;
+  Quarantine quarantined() const override;
+  std::string sandbox(const std::string& task_id) const override;
+
+ private:
+  struct Attempt;
+  using AttemptPointer = std::shared_ptr<Attempt>;
+  using View = std::shared_ptr<const PodView>;
+
+  PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks);
+
+  // Of what is seen:
+  void seen(const kube::Change<PodView>& change);
+  void see(const AttemptPointer& attempt, const std::optional<nlohmann::json>& pod);
+  View view_of(const AttemptPointer& attempt) const;
+
+  // Of what is done; the attempt's mutex is held:
+  void look_at(const AttemptPointer& attempt);
+  Status make(const AttemptPointer& attempt);
+  /// Whether there may be more to do.
+  bool tell(const AttemptPointer& attempt, News news, const View& view);
+  void tell_start(const AttemptPointer& attempt, const View& view);
+  Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
+  void tell_end(const AttemptPointer& attempt, News news, const View& view);
+  /// Until it is done.
+  void let_go(const View& view);
+
+  void soon(const AttemptPointer& attempt);
+  void later(const AttemptPointer& attempt);
+  AttemptPointer find(const std::string& task_id) const;
+  Result<Directory> task_folder(const std::string& task_id) const;
+  Status copy_output(const Attempt& attempt, bool follow, const std::stop_token& stop);
+  void follow_output(const AttemptPointer& attempt);
+  void finish_output(const AttemptPointer& attempt);
+
+  kube::Api& api_;
+  const PodContainerizerOptions options_;
+  const Directory tasks_;
+  PodStore store_;
+  mutable std::mutex mutex_;  ///< of what follows
+  std::map<std::string, AttemptPointer> attempts_;     ///< by task
+  std::set<std::string> cleaned_;                      ///< tasks of which nothing is to be left
+  std::map<std::string, std::map<std::string, View>> pods_;  ///< by task, by key: all of this journal
+  std::size_t followed_ = 0;
+  std::condition_variable none_followed_;
+  std::stop_source stop_;
+  boost::asio::thread_pool threads_;
+  std::unique_ptr<kube::Informer<PodView>> informer_;  ///< goes first
+};
+
+}  // namespace drover::pods

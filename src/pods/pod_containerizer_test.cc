@@ -1,0 +1,345 @@
+#include "pods/pod_containerizer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+
+#include "base/fake_tree.h"
+#include "kube/client/testing/fake_api.h"
+#include "pods/log_copy.h"
+
+namespace drover::pods {
+namespace {
+
+using namespace std::chrono_literals;
+using container::Found;
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kPatience = 10s;
+const std::string kPod = "drover-ann/t-0";
+
+/// What the watcher is told, in order, as lines.
+class Told {
+ public:
+  container::Watcher watcher() {
+    container::Watcher watcher;
+    watcher.started = [this](const auto& id, const auto&) { add("started " + id); };
+    watcher.ended = [this](const auto& id, const workload::Ending& ending) {
+      add(fmt::format("ended {}{}{}{}{}", id, ending.lost ? " lost" : fmt::format(" {}", ending.exit_status),
+                      ending.stopped ? " stopped" : "", ending.message.empty() ? "" : ": ", ending.message));
+    };
+    watcher.log = [this](const auto& line) { add("log " + line); };
+    watcher.placed = [this](const auto& id, int attempt, const auto& place) {
+      add(fmt::format("placed {} {} {} {}", id, attempt, place.node, fmt::join(place.gpus, ",")));
+    };
+    watcher.waits = [this](const auto& id, const auto& why) { add(fmt::format("waits {}: {}", id, why)); };
+    watcher.evicted = [this](const auto& id, int attempt, const auto& why) {
+      add(fmt::format("evicted {} {}: {}", id, attempt, why));
+    };
+    watcher.put_back = [this](const auto& id, int attempt, const auto& why) {
+      add(fmt::format("put back {} {}: {}", id, attempt, why.message));
+    };
+    watcher.failed = [this](const auto& id, int attempt, const auto& why) {
+      add(fmt::format("failed {} {}: {}", id, attempt, why.message));
+    };
+    return watcher;
+  }
+  /// Until there are so many lines.
+  std::vector<std::string> lines(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return lines_.size() >= count; });
+    return lines_;
+  }
+
+ private:
+  void add(std::string line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+class PodContainerizerTest : public ::testing::Test {
+ protected:
+  void begin() {
+    PodContainerizerOptions options{.pods = {.journal = "j"}, .state = folder_.root(), .watcher = told_.watcher()};
+    options.again = 20ms;
+    options.last_words = 2s;
+    auto made = PodContainerizer::create(api_, std::move(options));
+    ASSERT_TRUE(made) << made.error().message;
+    pods_ = std::move(*made);
+  }
+  void SetUp() override { begin(); }
+
+  static container::Launch launch_of(int attempt = 0) {
+    container::Launch launch;
+    launch.task.id = "t";
+    launch.task.name = "train";
+    launch.task.image = "trainer:1";
+    launch.task.user = {::geteuid(), ::getegid(), {}, "ann", "/"};
+    launch.task.owner_name = "ann";
+    launch.task.resources = {.gpus = {{2, {}}}, .milli_cpus = 100, .memory_bytes = 1 << 20};
+    launch.attempt = attempt;
+    launch.record = "{}";
+    return launch;
+  }
+
+  static kube::ObjectPath path(int attempt = 0) {
+    return {kube::kPods, "drover-ann", pod_name("t", attempt)};
+  }
+  std::optional<json> pod(int attempt = 0) {
+    const auto found = api_.get(path(attempt));
+    return found ? std::optional(*found) : std::nullopt;
+  }
+  void bind(int attempt = 0) {
+    const json binding = {{"metadata", {{"annotations", {{"drover.dev/gpus", "GPU-1,GPU-3"}}}}},
+                          {"target", {{"name", "n1"}}}};
+    auto where = path(attempt);
+    where.subresource = "binding";
+    ASSERT_TRUE(api_.create(where, binding));
+  }
+  void set_status(const json& status, int attempt = 0) {
+    ASSERT_TRUE(api_.patch(path(attempt), kube::PatchType::kMerge, {{"status", status}}));
+  }
+  static json container(const json& state) {
+    return {{"containerStatuses", json::array({{{"name", "task"}, {"state", state}}})}};
+  }
+  void run(int attempt = 0) {
+    set_status(container({{"running", {{"startedAt", "2026-11-27T14:00:00Z"}}}}), attempt);
+  }
+  void end(int status, int attempt = 0) {
+    set_status(container({{"terminated",
+                           {{"exitCode", status},
+                            {"startedAt", "2026-11-27T14:00:00Z"},
+                            {"finishedAt", "2026-11-27T14:00:07Z"}}}}),
+               attempt);
+  }
+  std::string output() {
+    return read_file(pods_->sandbox("t") + "/stdout").value_or("");
+  }
+  template <typename Predicate>
+  static bool wait_for(Predicate predicate) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!predicate()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return true;
+  }
+
+  FakeTree folder_;
+  Told told_;
+  kube::testing::FakeApi api_;
+  std::unique_ptr<PodContainerizer> pods_;
+};
+
+TEST_F(PodContainerizerTest, TellsOfALifeInOrderAndKeepsThePodUntilItsEndIsRecorded) {
+  auto log = path();
+  log.subresource = "log";
+  api_.set_text(log, "2026-11-27T14:00:00.5Z hello\n2026-11-27T14:00:01.25Z $HOME\n");
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  EXPECT_THAT(told_.lines(2), ElementsAre("placed t 0 n1 GPU-1,GPU-3", "started t"));
+  end(3);
+  EXPECT_THAT(told_.lines(3), Contains("ended t 3"));
+  EXPECT_EQ(output(), "hello\n$HOME\n");
+  ASSERT_TRUE(pod());
+  ASSERT_TRUE(pods_->clean("t"));
+  EXPECT_FALSE(pod());
+  EXPECT_EQ(output(), "hello\n$HOME\n");
+  ASSERT_TRUE(pods_->forget("t"));
+  EXPECT_THAT(pods_->known(), IsEmpty());
+}
+
+TEST_F(PodContainerizerTest, WhatAPodCannotBeIsRefusedAtOnceAndWhole) {
+  auto launch = launch_of();
+  launch.task.image.reset();
+  launch.task.privileged = true;
+  const auto refused = pods_->launch(launch);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("needs an image"));
+  EXPECT_THAT(refused.error().message, HasSubstr("privileged"));
+  EXPECT_THAT(pods_->known(), IsEmpty());
+}
+
+TEST_F(PodContainerizerTest, MakesThePodWhenTheServerIsThereAgain) {
+  api_.fail_next({{ErrorKind::kUnavailable, "no answer", "", ""}, {ErrorKind::kTimeout, "no answer", "", ""}});
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  EXPECT_TRUE(wait_for([&] { return pod().has_value(); }));
+  EXPECT_THAT(told_.lines(1), Contains("waits t: no answer"));
+}
+
+TEST_F(PodContainerizerTest, WhatTheServerRefusesHasFailed) {
+  api_.fail_next({{ErrorKind::kPermissionDenied, "pods are forbidden", "", ""}});
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  EXPECT_THAT(told_.lines(1), ElementsAre("failed t 0: pods are forbidden"));
+}
+
+TEST_F(PodContainerizerTest, MakesTheObjectThatStandsForAPriority) {
+  auto launch = launch_of();
+  launch.task.priority = -7;
+  ASSERT_TRUE(pods_->launch(launch));
+  const auto made = api_.get({{"scheduling.k8s.io", "v1", "priorityclasses"}, "", "drover-minus-7"});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at("value"), -7);
+  EXPECT_EQ(pod()->at("spec").at("priorityClassName"), "drover-minus-7");
+}
+
+TEST_F(PodContainerizerTest, SaysWhyItWaits) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  set_status({{"conditions", json::array({{{"type", "PodScheduled"},
+                                           {"status", "False"},
+                                           {"message", "0/2 nodes are available"}}})}});
+  EXPECT_THAT(told_.lines(1), ElementsAre("waits t: 0/2 nodes are available"));
+}
+
+TEST_F(PodContainerizerTest, OneThatIsStoppedBeforeItHasAPlaceNeverRan) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  ASSERT_TRUE(pods_->stop("t", false));
+  EXPECT_THAT(told_.lines(1), ElementsAre("failed t 0: It was stopped before it was started"));
+  EXPECT_FALSE(pod());
+}
+
+TEST_F(PodContainerizerTest, OneThatIsStoppedGetsItsTimeAndIsTheBeginningOfNothing) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  ASSERT_TRUE(pods_->stop("t", false));
+  EXPECT_TRUE(pod()->at("metadata").contains("deletionTimestamp"));
+  for (const auto& request : api_.requests())
+    if (request.verb == "delete")
+      EXPECT_FALSE(json::parse(request.body).contains("gracePeriodSeconds")) << "it is what the pod says";
+  end(143);
+  EXPECT_THAT(told_.lines(3), Contains("ended t 143 stopped"));
+}
+
+TEST_F(PodContainerizerTest, WhoDeletesThePodIsNamedWhenTheTaskFailsByIt) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  ASSERT_TRUE(api_.remove(path()));
+  end(137);
+  EXPECT_THAT(told_.lines(3), Contains(HasSubstr("somebody had deleted its pod")));
+}
+
+TEST_F(PodContainerizerTest, OneThatMakesRoomSaysSoBeforeItEnds) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  set_status({{"conditions", json::array({{{"type", "DisruptionTarget"},
+                                           {"status", "True"},
+                                           {"reason", "PreemptionByScheduler"},
+                                           {"message", "for 'urgent'"}}})}});
+  ASSERT_TRUE(api_.remove(path()));
+  end(143);
+  EXPECT_THAT(told_.lines(4), ElementsAre(HasSubstr("placed"), "started t", "evicted t 0: for 'urgent'",
+                                          "ended t 143 stopped"));
+  ASSERT_TRUE(pods_->clean("t"));
+  ASSERT_TRUE(pods_->launch(launch_of(1)));
+  EXPECT_FALSE(pod(0));
+  EXPECT_TRUE(pod(1));
+}
+
+TEST_F(PodContainerizerTest, OneThatItsNodeRefusesIsMadeAnewUnderTheSameName) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  (void)told_.lines(1);
+  set_status({{"phase", "Failed"}, {"reason", "UnexpectedAdmissionError"}});
+  EXPECT_THAT(told_.lines(2), Contains("put back t 0: UnexpectedAdmissionError"));
+  const auto first = pod()->at("metadata").at("uid");
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  EXPECT_NE(pod()->at("metadata").at("uid"), first);
+  bind();
+  run();
+  EXPECT_THAT(told_.lines(4), Contains("started t"));
+}
+
+TEST_F(PodContainerizerTest, OneThatIsTakenAwayByForceIsLost) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  ASSERT_TRUE(api_.remove(path()));
+  ASSERT_TRUE(api_.patch(path(), kube::PatchType::kMerge, {{"metadata", {{"finalizers", nullptr}}}}));
+  EXPECT_THAT(told_.lines(3), Contains("ended t lost: its pod is gone: nobody can say how it ended"));
+}
+
+TEST_F(PodContainerizerTest, FindsItAgainInAnotherLife) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  pods_.reset();
+  end(0);
+  begin();
+  EXPECT_THAT(pods_->known(), ElementsAre("t"));
+  EXPECT_TRUE(pods_->examine("t")->alive);
+  EXPECT_EQ(pods_->recover("t", 0).value(), Found::kEnded);
+  EXPECT_THAT(told_.lines(5), ElementsAre(HasSubstr("placed"), "started t", HasSubstr("placed"), "started t", "ended t 0"));
+  EXPECT_EQ(pods_->recover("t", 1).value(), Found::kNever) << "of which there is no pod";
+  EXPECT_TRUE(wait_for([&] { return !pod(); })) << "the attempt before lets go";
+}
+
+TEST_F(PodContainerizerTest, APodThatWasMadeByALifeBeforeIsTakenOver) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  pods_.reset();
+  begin();
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  run();
+  EXPECT_THAT(told_.lines(2), Contains("started t"));
+}
+
+TEST_F(PodContainerizerTest, WhatComesTooLateIsLetGo) {
+  ASSERT_TRUE(pods_->clean("t"));
+  const auto launch = launch_of();
+  ASSERT_TRUE(api_.create({kube::kPods, "drover-ann"}, *write_pod({launch.task, 0, {}}, {.journal = "j"})));
+  EXPECT_TRUE(wait_for([&] { return !pod(); }));
+}
+
+TEST_F(PodContainerizerTest, PodsOfOtherJournalsAreNotItsOwn) {
+  const auto launch = launch_of();
+  ASSERT_TRUE(api_.create({kube::kPods, "drover-ann"}, *write_pod({launch.task, 0, {}}, {.journal = "other"})));
+  EXPECT_THAT(pods_->known(), IsEmpty());
+  ASSERT_TRUE(pods_->launch(launch));
+  EXPECT_THAT(told_.lines(1), ElementsAre(HasSubstr("failed t 0: ")));
+  EXPECT_TRUE(pod());
+}
+
+TEST_F(PodContainerizerTest, TheCopyOfTheOutputGoesOnWhereItWas) {
+  auto log = path();
+  log.subresource = "log";
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  api_.set_text(log, "2026-11-27T14:00:00.5Z one\n");
+  run();
+  ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
+  api_.set_text(log, "2026-11-27T14:00:00.5Z one\n2026-11-27T14:00:00.51Z two\n2026-11-27T14:00:02Z three");
+  end(0);
+  EXPECT_THAT(told_.lines(3), Contains("ended t 0"));
+  EXPECT_EQ(output(), "one\ntwo\nthree");
+}
+
+TEST(OrderedTime, IsOrderedAsTimeIs) {
+  EXPECT_LT(ordered_time("2026-11-27T14:00:00Z"), ordered_time("2026-11-27T14:00:00.5Z"));
+  EXPECT_LT(ordered_time("2026-11-27T14:00:00.5Z"), ordered_time("2026-11-27T14:00:00.51Z"));
+  EXPECT_LT(ordered_time("2026-11-27T14:00:00.59Z"), ordered_time("2026-11-27T14:00:00.6Z"));
+  for (const auto* text : {"", "hello", "2026-11-27", "2026-11-27T14:00:00.5+01:00"})
+    EXPECT_EQ(ordered_time(text), "") << text;
+}
+
+}  // namespace
+}  // namespace drover::pods

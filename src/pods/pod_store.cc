@@ -1,0 +1,116 @@
+#include "pods/pod_store.h"
+
+#include <fmt/format.h>
+
+#include "pods/pod_writer.h"
+
+namespace drover::pods {
+namespace {
+
+using nlohmann::json;
+
+const kube::Resource kNameSpaces = {"", "v1", "namespaces"};
+const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses"};
+constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
+
+Result<std::optional<json>> there(Result<json> answer) {
+  if (answer) return std::optional(std::move(*answer));
+  if (answer.error().kind == ErrorKind::kNotFound) return std::nullopt;
+  return Failure(answer.error());
+}
+
+bool is_same_attempt(const json& one, const json& other) {
+  const auto a = read_pod(one), b = read_pod(other);
+  return a.task == b.task && a.attempt == b.attempt && a.journal == b.journal;
+}
+
+}  // namespace
+
+kube::ObjectPath path_of(const PodView& pod) {
+  return {kube::kPods, pod.name_space, pod.name};
+}
+
+Result<json> PodStore::make(const json& pod, int priority) {
+  DROVER_CHECK_OK(ensure_priority(priority));
+  auto made = make_whole(pod);
+  if (!made && made.error().kind == ErrorKind::kNotFound) {
+    DROVER_CHECK_OK(ensure_name_space(kube::text_at(pod, "/metadata/namespace")));
+    made = make_whole(pod);
+  }
+  return made;
+}
+
+Result<json> PodStore::make_whole(const json& pod) {
+  const auto path = path_of(read_pod(pod));
+  auto made = api_.send({.verb = "create",
+                         .path = {path.resource, path.name_space},
+                         .content_type = "application/json",
+                         .body = pod.dump(),
+                         .repeatable = true,
+                         .managed_fields = false});
+  if (made || made.error().kind != ErrorKind::kConflict) return made;
+  const auto known = api_.get(path);
+  return known && is_same_attempt(*known, pod) ? known : made;
+}
+
+Status PodStore::ensure_name_space(const std::string& name) {
+  const json object = {
+      {"apiVersion", "v1"},
+      {"kind", "Namespace"},
+      {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "drover"}}}}}};
+  const auto made = api_.create({kNameSpaces}, object);
+  if (made || made.error().kind == ErrorKind::kConflict) return {};
+  return Failure(made.error());
+}
+
+Status PodStore::ensure_priority(int priority) {
+  const auto name = priority_class(priority);
+  if (name.empty()) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (priorities_.contains(priority)) return {};
+  }
+  const json object = {
+      {"apiVersion", "scheduling.k8s.io/v1"},
+      {"kind", "PriorityClass"},
+      {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "drover"}}}}},
+      {"value", priority},
+      {"description", "Tasks of Drover that ask for this priority"}};
+  const auto made = api_.create({kPriorityClasses}, object);
+  if (!made && made.error().kind != ErrorKind::kConflict) return Failure(made.error());
+  const std::lock_guard lock(mutex_);
+  priorities_.insert(priority);
+  return {};
+}
+
+Result<std::optional<json>> PodStore::look(const kube::ObjectPath& path) {
+  return there(api_.get(path));
+}
+
+Result<std::optional<json>> PodStore::remove(const kube::ObjectPath& path, const std::string& uid,
+                                             bool at_once) {
+  json options = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
+  if (at_once) options["gracePeriodSeconds"] = kAtOnce;
+  if (!uid.empty()) options["preconditions"] = {{"uid", uid}};
+  return there(api_.send(
+      {.verb = "delete", .path = path, .content_type = "application/json", .body = options.dump()}));
+}
+
+Status PodStore::release(const PodView& pod) {
+  const auto path = path_of(pod);
+  if (!pod.leaving) {
+    const auto left = remove(path, pod.uid, true);
+    if (!left && left.error().kind != ErrorKind::kConflict) return Failure(left.error());
+    if (!left || !*left) return {};
+  }
+  if (!pod.held) return {};
+  const auto answer = api_.patch(
+      path, kube::PatchType::kStrategic,
+      {{"metadata", {{"uid", pod.uid}, {"$deleteFromPrimitiveList/finalizers", json::array({kFinalizer})}}}});
+  // Another has its name by now, or none: then it is gone.
+  if (answer || answer.error().kind == ErrorKind::kNotFound || answer.error().kind == ErrorKind::kConflict)
+    return {};
+  return Failure(answer.error());
+}
+
+}  // namespace drover::pods

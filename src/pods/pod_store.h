@@ -1,0 +1,47 @@
+#pragma once
+
+// Writes pods, and what they need beside them: the namespace of their user, and the objects that stand for
+// priorities. Whatever is written may be written again. Thread safe; blocks; errors are those of kube::Api.
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "base/result.h"
+#include "kube/client/api.h"
+#include "pods/pod_view.h"
+
+namespace drover::pods {
+
+class PodStore {
+ public:
+  explicit PodStore(kube::Api& api) : api_(api) {}
+
+  /// Makes the pod of write_pod(), for a task of this priority. Where one of its name is there it is the
+  /// answer when it stands for the same attempt, by its labels; another one is a kConflict.
+  Result<nlohmann::json> make(const nlohmann::json& pod, int priority);
+  /// What stands there now; none: nothing.
+  Result<std::optional<nlohmann::json>> look(const kube::ObjectPath& path);
+  /// Its container is told to end, and killed after the time that the pod says, or at once. None: it is gone.
+  /// `uid`: of the one that is meant; "": whichever.
+  Result<std::optional<nlohmann::json>> remove(const kube::ObjectPath& path, const std::string& uid,
+                                               bool at_once);
+  /// Lets go of it: it is deleted where it was not, and vanishes once its node has ended it.
+  Status release(const PodView& pod);
+
+ private:
+  Result<nlohmann::json> make_whole(const nlohmann::json& pod);
+  Status ensure_name_space(const std::string& name);
+  Status ensure_priority(int priority);
+
+  kube::Api& api_;
+  std::mutex mutex_;
+  std::set<int> priorities_;  ///< that there are, as far as was seen
+};
+
+kube::ObjectPath path_of(const PodView& pod);
+
+}  // namespace drover::pods
