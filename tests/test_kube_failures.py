@@ -122,6 +122,14 @@ class FailureTest(DeviceTest):
                 users[gpu].add(claim["metadata"]["name"])
         self.assertEqual({gpu: names for gpu, names in users.items() if len(names) > 1}, {})
 
+    def taken(self):
+        """Who has what, by node: of pods that are bound, as they ask for it."""
+        by_node = collections.defaultdict(list)
+        for pod in self.cluster.list("pod"):
+            kind, gpus, *_ = self.wanted.get(pod["metadata"]["name"], ("gone", 0))
+            by_node[pod["spec"].get("nodeName") or "nowhere"].append(f"{pod['metadata']['name']}: {gpus} by {kind}")
+        return "; ".join(f"{node} has {', '.join(pods)}" for node, pods in sorted(by_node.items()))
+
     def unsettled(self):
         """What may not be when nothing goes on any more; "" for nothing."""
         pods = {pod["metadata"]["name"]: pod for pod in self.cluster.list("pod")}
@@ -150,7 +158,7 @@ class FailureTest(DeviceTest):
             last = self.unsettled()
             return not last
 
-        drover.wait_for(rests, lambda: f"rest: {last}", within, 0.1)
+        drover.wait_for(rests, lambda: f"rest: {last}; {self.taken()}", within, 0.1)
 
 
 class KillTest(FailureTest):

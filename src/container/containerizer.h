@@ -88,7 +88,8 @@ using workload::Ending;
 struct Running {
   pid_t pid = 0;  ///< first process of the container, in the host's numbering; 0: not known
   TimePoint started_at{};
-  std::string containerizer = "oci";  ///< by whom: "oci", "docker"
+  std::string containerizer = "oci";  ///< by whom: "oci", "docker", "kubernetes"
+  std::string address = {};           ///< of its own; "": the machine's
 };
 
 /// Where others than we have put a task.

@@ -18,20 +18,6 @@ Variables defaults(const User& user) {
   return {{"PATH", kDefaultPath}, {"HOME", user.home}, {"USER", user.name}, {"LOGNAME", user.name}};
 }
 
-/// What distributed programs look for: the names of torch.distributed, which most others follow. A member has
-/// a container, and GPUs, of its own, so it counts as a node with one process: a program that takes the GPU
-/// number LOCAL_RANK finds its own.
-Variables gang_variables(const GangPlace& gang) {
-  const auto rank = std::to_string(gang.rank);
-  return {{"RANK", rank},
-          {"WORLD_SIZE", std::to_string(gang.hosts.size())},
-          {"NODE_RANK", rank},
-          {"LOCAL_RANK", "0"},
-          {"LOCAL_WORLD_SIZE", "1"},
-          {"MASTER_ADDR", gang.first_address},
-          {"MASTER_PORT", std::to_string(gang.first_port)}};
-}
-
 Variables machine_variables(const Launch& launch) {
   Variables own;
   if (!launch.gpu_shares.empty()) {
@@ -59,6 +45,20 @@ Variables machine_variables(const Launch& launch) {
 }
 
 }  // namespace
+
+/// What distributed programs look for: the names of torch.distributed, which most others follow. A member has
+/// a container, and GPUs, of its own, so it counts as a node with one process: a program that takes the GPU
+/// number LOCAL_RANK finds its own.
+std::map<std::string, std::string> gang_environment(const GangPlace& gang) {
+  const auto rank = std::to_string(gang.rank);
+  return {{"RANK", rank},
+          {"WORLD_SIZE", std::to_string(gang.hosts.size())},
+          {"NODE_RANK", rank},
+          {"LOCAL_RANK", "0"},
+          {"LOCAL_WORLD_SIZE", "1"},
+          {"MASTER_ADDR", gang.first_address},
+          {"MASTER_PORT", std::to_string(gang.first_port)}};
+}
 
 std::string sandbox_inside(const image::Image* image, const std::string& sandbox_on_host) {
   return image != nullptr ? kSandboxMount : sandbox_on_host;
@@ -94,7 +94,7 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   if (image != nullptr)
     for (const auto& [name, value] : image->config.environment) variables[name] = value;
   if (launch.gang)
-    for (const auto& [name, value] : gang_variables(*launch.gang)) variables[name] = value;
+    for (const auto& [name, value] : gang_environment(*launch.gang)) variables[name] = value;
   for (const auto& [name, value] : launch.task.environment) variables[name] = value;
   if (launch.task.terminal) variables.try_emplace("TERM", "xterm");
   // After the task's own: a task that sets PATH would lose its driver otherwise.

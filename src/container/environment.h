@@ -27,6 +27,9 @@ bool gets_driver_volume(const Launch& launch, const image::Image* image);
 /// are there anyway.
 bool gets_driver_files(const Launch& launch, const image::Image* image);
 
+/// RANK, WORLD_SIZE and the like: what the member of a gang finds the others by.
+std::map<std::string, std::string> gang_environment(const GangPlace& gang);
+
 /// What only Drover can know: no image, no task and no device sets these.
 std::map<std::string, std::string> own_environment(const Launch& launch, const image::Image* image,
                                                    const std::string& sandbox_on_host);

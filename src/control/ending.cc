@@ -47,6 +47,7 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.state = TaskState::kQueued;
   record.preempted = record.asked = false;
   record.node.clear();
+  record.address.clear();
   record.gpus.clear();
   record.cpus.clear();
   record.nics.clear();

@@ -63,6 +63,7 @@ struct Started {
   TimePoint at{};
   std::optional<int> attempt = std::nullopt;
   std::string containerizer;  ///< that started it; "" when it is not known
+  std::string address = {};   ///< of its own; "": the machine's
 };
 struct Ended {
   std::string id;

@@ -131,6 +131,7 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
 namespace {
 
 void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task_name) {
+  write_text(writer, "address", record.address);
   if (record.asked) writer.field("asked", true);
   workload::write(writer, "awaits", record.awaits);
   if (record.cause != Cause::kNone) writer.field("cause", to_string(record.cause));
@@ -234,6 +235,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.ports = decode_numbers(decoder, value, "ports");
   record.nics = decoder.string_list("nics").value_or(std::vector<std::string>{});
   record.gang_port = static_cast<int>(decoder.integer("gang_port", 0, 65535).value_or(0));
+  record.address = decoder.string("address").value_or("");
   record.node = decoder.string("node").value_or("");
   record.containerizer = decoder.string("containerizer").value_or("");
   record.reason = decoder.string("reason").value_or("");

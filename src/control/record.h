@@ -86,7 +86,8 @@ struct TaskRecord {
   std::vector<int> ports;         ///< on the machine, by the ports of its network
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
   std::string node;               ///< where it is, when others place it; "": this machine, or nowhere yet
-  std::string containerizer;      ///< that runs it, or did last: "oci", "docker"; "" before it runs
+  std::string address;            ///< of its own, by which its ports are reached; "": the machine's
+  std::string containerizer;      ///< that runs it, or did last: "oci", …; "" before it runs
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   Cause cause = Cause::kNone;     ///< the same for programs, of one that has ended
   std::optional<int> exit_status;
@@ -128,6 +129,12 @@ inline std::optional<TimePoint> steady_end(const TaskRecord& record) {
 /// How often the task was started before: each attempt runs at most once.
 inline int attempt_of(const TaskRecord& record) {
   return record.preemptions + record.failures;
+}
+
+/// Where others reach its ports: `machine` is the name of ours.
+inline const std::string& host_of(const TaskRecord& record, const std::string& machine) {
+  if (!record.address.empty()) return record.address;
+  return record.node.empty() ? machine : record.node;
 }
 
 /// Whether something of it may be outside: what is told of the others is of no matter.

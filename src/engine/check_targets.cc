@@ -9,6 +9,10 @@ namespace {
 
 constexpr const char* kReadiness = "ready";
 
+std::string address_of(const control::TaskRecord& record, bool ipv6 = false) {
+  return !record.address.empty() ? record.address : ipv6 ? "::1" : "127.0.0.1";
+}
+
 int port_of(const control::TaskRecord& record, int index) {
   const auto at = static_cast<std::size_t>(index);
   return index >= 0 && at < record.ports.size() ? record.ports[at] : 0;
@@ -22,7 +26,7 @@ void add_health_check(std::vector<CheckTarget>& targets, const control::TaskReco
   target.owner = record.task.owner;
   target.started_at = record.started_at.value_or(TimePoint{});
   target.check = std::to_string(index);
-  target.host = check.ipv6 ? "::1" : "127.0.0.1";
+  target.host = address_of(record, check.ipv6);
   target.port = check.port != 0 ? check.port : port_of(record, check.port_index);
   target.what = check;
   targets.push_back(std::move(target));
@@ -40,7 +44,7 @@ void add_targets(std::vector<CheckTarget>& targets, const control::State& state,
   target.owner = record.task.owner;
   target.started_at = record.started_at.value_or(TimePoint{});
   target.check = kReadiness;
-  target.host = "127.0.0.1";
+  target.host = address_of(record);
   target.port = port_of(record, service.readiness->port_index);
   target.what = *service.readiness;
   targets.push_back(target);

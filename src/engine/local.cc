@@ -78,7 +78,8 @@ container::Watcher LocalEngine::watcher() {
   watcher.started = [this](const std::string& id, container::Running running) {
     ports_.post([this, id, running] {
       processes_.started(id, running.pid);
-      happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer});
+      happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer,
+                                       running.address});
       disk_use_.inspect();
       idle_gpus_.inspect();
     });

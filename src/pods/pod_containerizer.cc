@@ -26,6 +26,7 @@ constexpr const char* kQuarantine = ".quarantine";
 constexpr const char* kSandbox = "sandbox";
 constexpr std::chrono::seconds kLeftoverPause{1};
 constexpr int kLeftoverLooks = 30;
+constexpr int kGangPort = 29500;  ///< torch.distributed's own; each member has an address of its own
 
 bool may_pass(const Error& error) {
   return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout;
@@ -43,8 +44,16 @@ bool is_leftover(const PodView& view) {
 }
 
 /// All that a task is told; what follows from its image and its GPUs is added on its node.
-std::map<std::string, std::string> environment_in_pod(const container::Launch& launch) {
-  auto environment = *launch.task.environment;
+std::map<std::string, std::string> environment_in_pod(container::Launch launch, const PodSettings& settings) {
+  std::map<std::string, std::string> environment;
+  if (auto& gang = launch.gang) {
+    gang->first_address = gang_address(gang->id, name_space_of(launch.task, settings));
+    gang->first_port = kGangPort;
+    for (std::size_t rank = 0; rank < gang->hosts.size(); ++rank)
+      gang->hosts[rank] = pod_name(fmt::format("{}-{}", gang->id, rank), launch.attempt);
+    environment = container::gang_environment(*gang);
+  }
+  for (const auto& [name, value] : *launch.task.environment) environment[name] = value;
   for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
     environment[name] = value;
   environment.erase("NVIDIA_VISIBLE_DEVICES");
@@ -258,7 +267,7 @@ void PodContainerizer::tell_start(const AttemptPointer& attempt, const View& vie
   }
   if (attempt->started || !view->started_at) return;
   attempt->started = true;
-  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes"});
+  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes", view->address});
 }
 
 bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View& view) {
@@ -351,8 +360,8 @@ Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const
 // The calls
 
 Status PodContainerizer::launch(const container::Launch& launch) {
-  const auto environment = environment_in_pod(launch);
-  auto pod = write_pod({launch.task, launch.attempt, environment}, options_.pods);
+  const auto environment = environment_in_pod(launch, options_.pods);
+  auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports}, options_.pods);
   if (!pod) return Failure(join(pod.error()));
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));
   DROVER_TRY(const auto sandbox, folder.make_subdirectory(kSandbox, 0755));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kube/scheduler/gangs/member.h"
 #include "pods/pod_writer.h"
 
 namespace drover::pods {
@@ -10,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 const kube::Resource kNameSpaces = {"", "v1", "namespaces"};
+const kube::Resource kServices = {"", "v1", "services"};
 const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses"};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
@@ -17,6 +19,12 @@ Result<std::optional<json>> there(Result<json> answer) {
   if (answer) return std::optional(std::move(*answer));
   if (answer.error().kind == ErrorKind::kNotFound) return std::nullopt;
   return Failure(answer.error());
+}
+
+bool is_first_of_gang(const json& pod) {
+  const auto& labels = pod.at("metadata").at("labels");
+  const auto rank = labels.find(kube::scheduler::kGangRank);
+  return rank != labels.end() && *rank == "0";
 }
 
 bool is_same_attempt(const json& one, const json& other) {
@@ -36,6 +44,12 @@ Result<json> PodStore::make(const json& pod, int priority) {
   if (!made && made.error().kind == ErrorKind::kNotFound) {
     DROVER_CHECK_OK(ensure_name_space(kube::text_at(pod, "/metadata/namespace")));
     made = make_whole(pod);
+  }
+  if (made && is_first_of_gang(*made)) {
+    // Of an attempt before there may be one yet.
+    const auto service = write_gang_service(*made);
+    const auto& metadata = service.at("metadata");
+    DROVER_CHECK_OK(api_.apply({kServices, metadata.at("namespace"), metadata.at("name")}, service, "drover"));
   }
   return made;
 }

@@ -175,6 +175,7 @@ PodView read_pod(const json& pod) {
   view.name = kube::text_at(pod, "/metadata/name");
   view.uid = kube::text_at(pod, "/metadata/uid");
   view.node = kube::text_at(pod, "/spec/nodeName");
+  view.address = kube::text_at(pod, "/status/podIP");
   view.gpus = words(text(part(part(pod, "metadata"), "annotations"), kube::kChosenGpusAnnotation));
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);

@@ -30,6 +30,7 @@ struct PodView {
   bool leaving = false;                 ///< somebody has deleted it
   bool held = false;                    ///< by our finalizer
   std::string node;                     ///< "" as long as it has none
+  std::string address;                  ///< its own, or the node's where it has the node's network
   std::vector<std::string> gpus;        ///< UUIDs, as far as the scheduler has told
   std::optional<TimePoint> started_at;  ///< its container
   /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the message says what is known.

@@ -24,6 +24,7 @@ namespace scheduler = kube::scheduler;
 using container::kSandboxMount;
 constexpr const char* kSandboxVolume = "sandbox";
 constexpr std::size_t kLongestLabel = 63;
+const std::string kGangService = "drover-";  // a name that begins with a letter
 /// Forms of images that only the machine knows which the daemon runs on.
 constexpr std::array<std::string_view, 5> kLocalImages = {
     "oci:", "docker-archive:", "rootfs:", "variants:", "/"};
@@ -120,6 +121,12 @@ class PodWriter {
     json all = json::array();
     auto values = order_.environment;
     values.try_emplace("MESOS_SANDBOX", kSandboxMount);
+    // Where it will be, nobody knows yet.
+    const bool is_told = task_.origin.kind != workload::OriginKind::kPerson && !task_.environment->contains("HOST");
+    if (is_told) {
+      values.erase("HOST");
+      all.push_back({{"name", "HOST"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
+    }
     for (const auto& [name, value] : values) all.push_back({{"name", name}, {"value", as_it_is(value)}});
     container_["env"] = std::move(all);
   }
@@ -186,18 +193,23 @@ class PodWriter {
 
   void network() {
     const bool host = task_.network.mode == workload::NetworkMode::kHost;
-    if (task_.network.ports.empty()) return;  // the network of a pod does for it
-    if (host) spec_["hostNetwork"] = true;
+    const auto& wanted = task_.network.ports;
+    if (wanted.empty()) return;  // the network of a pod does for it
+    // Who names ports of the machine is to be found at those; all others have an address of their own.
+    if (host && std::ranges::any_of(wanted, [](const auto& port) { return port.host_port != 0; }))
+      spec_["hostNetwork"] = true;
     json ports = json::array();
-    for (const auto& port : task_.network.ports) {
-      if (port.host_port == 0)
-        return refuse("/network/ports", "on a cluster a port of the node has to be named so far",
-                      "say which");
-      const int inside = host || port.container_port == 0 ? port.host_port : port.container_port;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const auto& port = wanted[i];
+      const int number = i < order_.ports.size() ? order_.ports[i] : port.host_port;
+      json written = {{"containerPort", host || port.container_port == 0 ? number : port.container_port}};
+      if (port.host_port != 0 || spec_.contains("hostNetwork")) written["hostPort"] = number;
       for (const auto& [protocol, other] :
-           {std::pair("TCP", workload::PortProtocol::kUdp), {"UDP", workload::PortProtocol::kTcp}})
-        if (port.protocol != other)
-          ports.push_back({{"containerPort", inside}, {"hostPort", port.host_port}, {"protocol", protocol}});
+           {std::pair("TCP", workload::PortProtocol::kUdp), {"UDP", workload::PortProtocol::kTcp}}) {
+        if (port.protocol == other) continue;
+        written["protocol"] = protocol;
+        ports.push_back(written);
+      }
     }
     container_["ports"] = std::move(ports);
   }
@@ -254,6 +266,31 @@ std::string name_space_of(const Task& task, const PodSettings& settings) {
   return is_label(name) && !task.owner_name.starts_with("uid-")
              ? name
              : fmt::format("{}uid-{}", settings.name_space_prefix, task.owner);
+}
+
+std::string gang_address(const std::string& gang, const std::string& name_space) {
+  return fmt::format("{}{}.{}.svc", kGangService, gang, name_space);
+}
+
+json write_gang_service(const json& first) {
+  const auto& metadata = first.at("metadata");
+  const auto gang = metadata.at("labels").at(scheduler::kGangName).get<std::string>();
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata",
+           {{"name", kGangService + gang},
+            {"namespace", metadata.at("namespace")},
+            {"labels", {{"app.kubernetes.io/managed-by", "drover"}}},
+            {"ownerReferences", json::array({{{"apiVersion", "v1"},
+                                              {"kind", "Pod"},
+                                              {"name", metadata.at("name")},
+                                              {"uid", metadata.at("uid")}}})}}},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector",
+             {{kTaskLabel, metadata.at("labels").at(kTaskLabel)},
+              {kAttemptLabel, metadata.at("labels").at(kAttemptLabel)}}}}}};
 }
 
 std::string priority_class(int priority) {

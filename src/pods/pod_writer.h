@@ -33,6 +33,7 @@ struct PodOrder {
   const workload::Task& task;
   int attempt = 0;
   const std::map<std::string, std::string>& environment;  ///< all of it
+  std::vector<int> ports = {};  ///< by those of the task's network: what they are in the pod, or on the node
 };
 
 /// A name that DNS takes; unique for ever.
@@ -43,6 +44,11 @@ std::string name_space_of(const workload::Task& task, const PodSettings& setting
 
 /// Priorities are objects of the cluster: "" for 0, else the name of the one that has this value.
 std::string priority_class(int priority);
+
+/// Under which the members of a gang find the first one, wherever it is.
+std::string gang_address(const std::string& gang, const std::string& name_space);
+/// What makes it so, a Service; the pod of the first member owns it.
+nlohmann::json write_gang_service(const nlohmann::json& first);
 
 /// The whole object, or all that a pod cannot be; paths are those of the task as people write it.
 tl::expected<nlohmann::json, std::vector<Error>> write_pod(const PodOrder& order,

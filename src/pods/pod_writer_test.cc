@@ -101,6 +101,33 @@ TEST(PodWriter, QueuesGangsAndPrioritiesAreThoseOfTheScheduler) {
   EXPECT_FALSE(written(task())["spec"].contains("priorityClassName"));
 }
 
+TEST(PodWriter, PortsThatAreNotNamedAreThePodsOwn) {
+  auto server = task();
+  server.network = {.ports = {{}, {}}};
+  const std::map<std::string, std::string> none;
+  auto pod = write_pod({server, 0, none, {31007, 31008}}, kSettings).value();
+  EXPECT_FALSE(pod["spec"].contains("hostNetwork"));
+  EXPECT_EQ(pod["spec"]["containers"][0]["ports"],
+            json::parse(R"([{"containerPort":31007,"protocol":"TCP"},{"containerPort":31008,"protocol":"TCP"}])"));
+  server.network.ports[1].host_port = 9000;
+  pod = write_pod({server, 0, none, {31007, 9000}}, kSettings).value();
+  EXPECT_EQ(pod["spec"]["hostNetwork"], true) << "who names a port of the machine is found there";
+}
+
+TEST(PodWriter, TheMembersOfAGangFindTheFirstOneByAName) {
+  auto first = task();
+  first.gang = workload::GangMembership{"6fcb514b0d1c", 0, 2, workload::Arrangement::kPack};
+  auto pod = written(first);
+  pod["metadata"]["uid"] = "u-7";
+  const auto service = write_gang_service(pod);
+  EXPECT_EQ(gang_address("6fcb514b0d1c", "drover-ann"), "drover-6fcb514b0d1c.drover-ann.svc");
+  EXPECT_EQ(service["metadata"]["name"], "drover-6fcb514b0d1c");
+  EXPECT_EQ(service["metadata"]["namespace"], "drover-ann");
+  EXPECT_EQ(service["metadata"]["ownerReferences"][0]["uid"], "u-7");
+  for (const auto& [label, value] : service["spec"]["selector"].items())
+    EXPECT_EQ(pod["metadata"]["labels"][label], value);
+}
+
 TEST(PodWriter, PortsVolumesAndPlaces) {
   auto other = task();
   other.network = {workload::NetworkMode::kBridge,
@@ -137,10 +164,9 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   bad.name_space = "team";
   bad.resources.gpus[0].filter.models = {"A100"};
   bad.resources.share.milli = 500;
-  bad.network.ports = {{}};
   EXPECT_THAT(refused(bad),
               ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/stdin",
-                                              "/processes", "/namespace", "/gpus", "/network/ports"));
+                                              "/processes", "/namespace", "/gpus"));
   for (const auto* image :
        {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
     auto local = task();

@@ -87,7 +87,7 @@ class Events {
            {"taskStatus", control::mesos_state(task.state)},
            {"message", message_of(task)},
            {"appId", origin.name},
-           {"host", state_.node},
+           {"host", control::host_of(task, state_.node)},
            {"ipAddresses", ip_addresses(task, agent_.ip)},
            {"ports", task.ports},
            {"version", origin.version}});
@@ -96,7 +96,7 @@ class Events {
          {"condition", condition_of(task)},
          {"runSpecId", origin.name},
          {"agentId", agent_.id},
-         {"host", state_.node},
+         {"host", control::host_of(task, state_.node)},
          {"runSpecVersion", origin.version}});
   }
 
@@ -136,7 +136,7 @@ class Events {
          {"instanceId", instance_id(*task)},
          {"version", task->task.origin.version},
          {"reason", killed.why},
-         {"host", state_.node},
+         {"host", control::host_of(*task, state_.node)},
          {"slaveId", agent_.id}});
   }
 

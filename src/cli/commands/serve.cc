@@ -87,6 +87,28 @@ void add_serve_tcp(CLI::App& command, ServeOptions& options) {
       ->type_name("NAME");
 }
 
+void add_serve_engine(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--engine", options.engine,
+                  "Where tasks run: local, on this machine, or kubernetes, as pods of a cluster")
+      ->check(one_of({"local", "kubernetes"}))
+      ->type_name("local|kubernetes")
+      ->capture_default_str();
+  command
+      .add_option("--kubeconfig", options.kubeconfig,
+                  "How to reach the cluster; $KUBECONFIG or the pod's ServiceAccount otherwise")
+      ->type_name("FILE");
+  command.add_option("--scheduler", options.scheduler, "The cluster's scheduler that places tasks")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--default-image", options.default_image,
+                  "On a cluster, the image of tasks that name none; they are refused otherwise")
+      ->type_name("IMAGE");
+  command.add_flag("--allow-host-paths", options.allow_host_paths,
+                   "On a cluster, let tasks have folders of their node");
+}
+
 void add_serve_gpu(CLI::App& command, ServeOptions& options) {
   command.add_option("--simulate", options.simulate, "Offer simulated GPUs: a profile's name, or a file")
       ->type_name("PROFILE");
@@ -283,7 +305,7 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   add_log_flags(*command, options->log);
-  for (const auto add : {add_serve_tcp, add_serve_gpu, add_serve_container, add_serve_device, add_serve_image,
+  for (const auto add : {add_serve_tcp, add_serve_engine, add_serve_gpu, add_serve_container, add_serve_device, add_serve_image,
                          add_serve_sharing})
     add(*command, *options);
   on_call(command, context, options, serve);

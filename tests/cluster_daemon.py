@@ -1,0 +1,67 @@
+"""`drover serve --engine kubernetes` for tests: a daemon whose tasks are pods of a cluster of its own, with simulated GPUs and with
+`drover kube scheduler`. Tasks run in an image that has the probe and busybox, if they name none.
+
+With DROVER_TEST_ENGINE=kubernetes the tests of one machine's daemon have such a one instead.
+"""
+
+import pathlib
+
+import drover
+import kube
+from kube import case
+from kube.machine import wait_for
+from kube.settings import NodeSettings, Settings
+from kube_node import GPU, run_agent
+
+PROBE = pathlib.Path("/probe")  # in the image
+SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()))
+
+_equipped = None  # the cluster that has agents and a scheduler
+
+
+def equipped(profile):
+    """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give."""
+    global _equipped
+    cluster = case.shared(SETTINGS)
+    if _equipped is not cluster:
+        _equipped = cluster
+        agents = [run_agent(node, f"engine-{node.name}", profile, cluster.kubeconfig, "--roles", "device-plugin")
+                  for node in cluster.nodes]
+        cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cluster.kubeconfig], name="scheduler-drover")
+        wait_for(lambda: all(int(cluster.get("node", node.name)["status"]["allocatable"].get(GPU, 0)) for node in cluster.nodes),
+                 lambda: "\n".join(agent.tail() for agent in agents))
+    return cluster
+
+
+class ClusterDaemon(drover.Daemon):
+    def __init__(self, profile="dgx1-v100", arguments=(), **more):
+        self.cluster = equipped(profile)
+        super().__init__(None, ["--engine", "kubernetes", "--kubeconfig", self.cluster.kubeconfig, "--default-image", kube.SHELL,
+                                *arguments], **more)
+        self.probe = PROBE
+
+    def command(self):
+        return [str(word) for word in self.cluster.reaching(*super().command())]
+
+    def pods(self):
+        return self.cluster.api.request("GET", "/api/v1/pods?labelSelector=drover.dev/task")["items"]
+
+    def shims(self):
+        return []
+
+    def held_gpus(self):
+        return {gpu: record["task"]["id"] for record in self.tasks() for gpu in record["gpus"]
+                if record["state"] in ("starting", "running", "stopping")}
+
+    def close(self):
+        found = super().close()
+        try:
+            wait_for(lambda: not self.pods(), "the pods to go")
+        except AssertionError:
+            found += [f"pod {pod['metadata']['name']}: {pod['status']}" for pod in self.pods()]
+        return found
+
+
+class ClusterDaemonTest(drover.DaemonTest):
+    kind_of_daemon = ClusterDaemon
+    profile = "dgx1-v100"
