@@ -3,19 +3,64 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <chrono>
 #include <memory>
 
 #include "base/files.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
+#include "kube/client/informer.h"
 #include "kube/client/server_version.h"
+#include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
 
 namespace drover {
 namespace {
 
+namespace asio = boost::asio;
+
+constexpr std::chrono::minutes kListing{5};
 /// What stands for the whole cluster where one machine would.
 constexpr const char* kClusterName = "kubernetes";
+
+/// Follows the nodes. Tells of all of them when any has changed.
+class NodeWatch {
+ public:
+  using Take = std::function<void(std::vector<placement::Node>)>;
+
+  NodeWatch(kube::Api& api, const std::string& gpu_resource, asio::io_context& context, Take take)
+      : context_(context),
+        take_(std::move(take)),
+        nodes_(api, {.selection = {kube::kNodes},
+                     .read = [gpu_resource](
+                                 const auto& node) { return pods::placement_node(node, gpu_resource); },
+                     .on_change =
+                         [this](const kube::Change<placement::Node>& change) {
+                           if (!change.before || !change.now || !(*change.before == *change.now)) tell();
+                         },
+                     .on_trouble = [](const Error& error) { spdlog::warn("{}", to_string(error)); }}) {}
+
+  Status wait_until_listed() const { return nodes_.wait_until_listed(kListing); }
+
+ private:
+  /// Many that change at once are told of once.
+  void tell() {
+    if (told_.exchange(true)) return;
+    asio::post(context_, [this] {
+      told_ = false;
+      std::vector<placement::Node> nodes;
+      for (const auto& [name, node] : nodes_.objects()) nodes.push_back(*node);
+      take_(std::move(nodes));
+    });
+  }
+
+  asio::io_context& context_;
+  const Take take_;
+  std::atomic<bool> told_ = false;
+  kube::Informer<placement::Node> nodes_;
+};
 
 class ClusterDaemon {
  public:
@@ -36,8 +81,12 @@ class ClusterDaemon {
     pods.pods.default_image = options_.default_image;
     pods.pods.host_paths = options_.allow_host_paths;
     pods.state = options_.state;
+    pods.server = api_->config();
     DROVER_CHECK_OK(daemon_.open(opened.id, daemon_.ports(), std::move(opened.journal), std::move(state),
                                  std::move(view)));
+    nodes_ = std::make_unique<NodeWatch>(*api_, pods.pods.gpu_resource, daemon_.context(),
+                                         [this](auto nodes) { daemon_.engine().set_nodes(std::move(nodes)); });
+    DROVER_CHECK_OK(nodes_->wait_until_listed());
     DROVER_CHECK_OK(daemon_.listen({}));
     pods.watcher = daemon_.engine().watcher();
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(*api_, std::move(pods)));
@@ -52,7 +101,8 @@ class ClusterDaemon {
  private:
   const cli::ServeOptions& options_;
   const std::unique_ptr<kube::ApiClient> api_;
-  Daemon daemon_{options_};  ///< uses what stands above
+  Daemon daemon_{options_};           ///< uses what stands above
+  std::unique_ptr<NodeWatch> nodes_;  ///< goes first: it posts to the daemon
 };
 
 }  // namespace

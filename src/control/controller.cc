@@ -144,6 +144,11 @@ Status handle(Draft& draft, const event::NodeChanged& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::NodesChanged& event) {
+  draft.set_nodes(event.nodes);
+  return {};
+}
+
 Status handle(Draft& draft, const event::ForeignPortsSeen& event) {
   auto node = draft.machine();
   node.foreign_ports = event.ports;

@@ -4,6 +4,7 @@
 // Values.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -101,6 +102,10 @@ struct RemoveRequested {
 /// The ports that programs of others have taken are not of it.
 struct NodeChanged {
   placement::Node node;
+};
+/// Where others place: the nodes that there are now, all of them.
+struct NodesChanged {
+  std::shared_ptr<const std::vector<placement::Node>> nodes;
 };
 /// On which ports of the machine programs listen that are none of our tasks.
 struct ForeignPortsSeen {
@@ -234,7 +239,7 @@ struct ScheduleProgressed {
 using Event = std::variant<
     event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Evicted, event::Started, event::Ended,
     event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
-    event::RemoveRequested, event::NodeChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
+    event::RemoveRequested, event::NodeChanged, event::NodesChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
     event::Noted, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
     event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
     event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,

@@ -43,17 +43,20 @@ void release(placement::Cluster& cluster, const workload::Task& task) {
 void take(placement::Cluster& cluster, const std::string& node, const workload::Task& task,
           const Find& find) {
   const auto members = members_of(task, find);
-  const auto& machine = *cluster.node(node);
+  const auto machine_of = [&](const TaskRecord& record) -> const placement::Node& {
+    const auto* found = record.node.empty() ? nullptr : cluster.node(record.node);
+    return found == nullptr ? *cluster.node(node) : *found;
+  };
   if (runs_whole(members)) {
     const auto job = job_of(members);
     for (std::size_t rank = 0; rank < members.size(); ++rank)
       cluster.restore(placement::allocation_id(job, rank), job.gang.members[rank],
-                      decision_of(*members[rank], machine));
+                      decision_of(*members[rank], machine_of(*members[rank])));
     return;
   }
   for (const auto* record : members)
     if (owns_resources(record->state))
-      cluster.restore(record->task.id, request_of(record->task), decision_of(*record, machine));
+      cluster.restore(record->task.id, request_of(record->task), decision_of(*record, machine_of(*record)));
 }
 
 }  // namespace

@@ -113,6 +113,19 @@ std::optional<TimePoint> next_time_of(const Rows<ScheduleRecord>& schedules, con
   return found == schedules.end() ? std::nullopt : next_time(found->second);
 }
 
+/// One that is gone stays as long as it has tasks.
+void set_nodes(State& state, const std::vector<placement::Node>& nodes) {
+  std::set<std::string> gone;
+  for (auto& name : state.cluster.nodes())
+    if (name != state.node) gone.insert(std::move(name));
+  for (const auto& node : nodes) {
+    gone.erase(node.name);
+    const auto* known = state.cluster.node(node.name);
+    if (known == nullptr || !(*known == node)) state.cluster.set_node(node);
+  }
+  for (const auto& name : gone) (void)state.cluster.remove_node(name);
+}
+
 }  // namespace
 
 Queued queued(const TaskRecord& record) {
@@ -150,6 +163,7 @@ placement::RunTimes::Kind kind_of(const workload::Task& task) {
 
 void apply(State& state, const Outcome& outcome) {
   if (outcome.node) state.cluster.set_node(*outcome.node);
+  if (outcome.nodes) set_nodes(state, *outcome.nodes);
   if (outcome.rules) state.rules = *outcome.rules;
   if (outcome.positions) state.positions = Cow<QueuePositions>(*outcome.positions);
   std::map<std::string, const workload::Task*> jobs;

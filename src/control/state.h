@@ -8,6 +8,7 @@
 // in a state, by pointer or reference, is only valid until that state changes.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -137,6 +138,11 @@ struct State : Tables<Rows> {
   ByTime schedules_due;                               ///< names of schedules, by next_time()
 
   const placement::Node& machine() const { return *cluster.node(node); }
+  /// Where the task is, or would be.
+  const placement::Node& machine_of(const TaskRecord& record) const {
+    const auto* found = record.node.empty() ? nullptr : cluster.node(record.node);
+    return found == nullptr ? machine() : *found;
+  }
   /// Null when there is no such task.
   const TaskRecord* find(const std::string& id) const {
     const auto found = tasks.find(id);
@@ -169,6 +175,7 @@ struct Outcome : Tables<Changes> {
   bool added = false;  ///< whether a task among `changed` is new
   std::vector<Action> actions;
   std::optional<placement::Node> node;
+  std::shared_ptr<const std::vector<placement::Node>> nodes;  ///< all others; null: as before
   std::optional<placement::Rules> rules;
   std::optional<QueuePositions> positions;
   std::map<std::string, TaskHealth> health;             ///< new findings; not journaled

@@ -167,7 +167,8 @@ Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   DROVER_CHECK_OK(check_images(draft, tasks));
-  if (draft.base().placed_by_others) return {};
+  // A cluster without nodes may be one that makes them when they are needed.
+  if (draft.base().placed_by_others && draft.base().cluster.size() <= 1) return {};
   auto possible = placement::possible(draft.cluster(), draft.rules(), job);
   if (!possible) add_reasons_of_images(draft, tasks, possible.error());
   return possible;

@@ -184,6 +184,12 @@ class Views {
   /// What metrics tell of its journal.
   virtual void add_facts(metrics::DaemonFacts&) const {}
   virtual NodeView node() const = 0;
+  /// Each machine with its GPUs: this one, or the nodes of a cluster.
+  struct Machine {
+    NodeView view;
+    gpu::Inventory inventory;
+  };
+  virtual std::vector<Machine> machines() const { return {{node(), inventory()}}; }
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;

@@ -177,6 +177,10 @@ void LocalEngine::set_machine(placement::Node machine) {
   strangers_.inspect(reported_machine_.inventory.devices);
 }
 
+void LocalEngine::set_nodes(std::vector<placement::Node> nodes) {
+  happened(control::event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(nodes))});
+}
+
 void LocalEngine::offer_machine() {
   const auto& before = offered_machine_;
   auto machine = reported_machine_;

@@ -54,6 +54,8 @@ class LocalEngine final : public Api {
                    std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
     executor_.run_command(task_id, command, timeout, std::move(done));
   }
+  /// Of a cluster, in any order.
+  void set_nodes(std::vector<placement::Node> nodes);
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
@@ -92,6 +94,7 @@ class LocalEngine final : public Api {
   void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   void add_facts(metrics::DaemonFacts& facts) const override;
   NodeView node() const override;
+  std::vector<Machine> machines() const override;
   std::vector<Error> problems() const override;
   gpu::Inventory inventory() const override;
   void cdi(std::function<void(Result<std::string>)> done) override;
@@ -136,6 +139,7 @@ class LocalEngine final : public Api {
   Status change_rules(const Caller& caller, const std::function<Status(placement::Rules&)>& change);
   void copy_on(const std::shared_ptr<store::Copy>& copy,
                std::function<void(Result<std::shared_ptr<UniqueFd>>)> done);
+  NodeView node_view(const placement::Node& node) const;
   /// With the reason why it waits, or what is being done for it.
   control::TaskRecord shown(const control::TaskRecord& record) const;
   Doings doings() const;

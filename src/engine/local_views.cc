@@ -65,7 +65,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
   const auto& share = record.task.resources.share;
   if (!record.gpus.empty())
     lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
-                                fmt::join(described(record.gpus, share, state.machine().inventory), ", "),
+                                fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
                                 share.whole() ? "" : " (not enforced)"));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
@@ -88,6 +88,15 @@ void add_outlook(const control::State& state, const control::TaskRecord& record,
   std::vector<workload::Task> tasks;
   for (const auto* member : control::members_of(record.task, state.finder())) tasks.push_back(member->task);
   view.remedies = control::remedies(state, tasks, now);
+}
+
+/// As Mesos' agents say it.
+void describe(NodeView& view) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  view.resources =
+      fmt::format("gpus(*):{}; cpus(*):{:g}; mem(*):{}; disk(*):{}; ports(*):[{}-{}]", view.gpus_total,
+                  static_cast<double>(view.milli_cpus_total) / 1000, view.memory_bytes_total / kMiB,
+                  view.disk_bytes / kMiB, view.port_begin, view.port_end);
 }
 
 }  // namespace
@@ -144,28 +153,58 @@ void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {
   facts.unsaved_events = loop_.unsaved();
 }
 
-NodeView LocalEngine::node() const {
+NodeView LocalEngine::node_view(const placement::Node& node) const {
   auto view = view_;
-  const auto& machine = state_.machine();
-  const auto free = state_.cluster.free(state_.node);
-  view.cordoned = machine.cordoned;
+  const auto free = state_.cluster.free(node.name);
+  view.name = node.name;
+  view.cordoned = node.cordoned;
   view.keep_ended = state_.keep_ended;
-  view.gpus_total = static_cast<int>(machine.inventory.devices.size());
+  view.gpus_total = static_cast<int>(node.inventory.devices.size());
   view.gpus_free = free.gpus;
-  view.milli_cpus_total = machine.milli_cpus;
+  view.milli_cpus_total = node.milli_cpus;
   view.milli_cpus_free = free.milli_cpus;
-  view.memory_bytes_total = machine.memory_bytes;
+  view.memory_bytes_total = node.memory_bytes;
   view.memory_bytes_free = free.memory_bytes;
-  constexpr std::uint64_t kMiB = 1 << 20;
-  view.resources =
-      fmt::format("gpus(*):{}; cpus(*):{:g}; mem(*):{}; disk(*):{}; ports(*):[{}-{}]", view.gpus_total,
-                  static_cast<double>(view.milli_cpus_total) / 1000, view.memory_bytes_total / kMiB,
-                  view.disk_bytes / kMiB, view.port_begin, view.port_end);
+  describe(view);
   return view;
 }
 
+NodeView LocalEngine::node() const {
+  auto view = node_view(state_.machine());
+  if (!state_.placed_by_others) return view;
+  for (const auto& [one, inventory] : machines()) {
+    view.gpus_total += one.gpus_total;
+    view.gpus_free += one.gpus_free;
+    view.milli_cpus_total += one.milli_cpus_total;
+    view.milli_cpus_free += one.milli_cpus_free;
+    view.memory_bytes_total += one.memory_bytes_total;
+    view.memory_bytes_free += one.memory_bytes_free;
+  }
+  describe(view);
+  return view;
+}
+
+std::vector<Views::Machine> LocalEngine::machines() const {
+  if (!state_.placed_by_others) return {{node(), inventory()}};
+  std::vector<Machine> machines;
+  for (const auto& name : state_.cluster.nodes()) {
+    const auto& node = *state_.cluster.node(name);
+    if (name != state_.node) machines.push_back({node_view(node), node.inventory});
+  }
+  return machines;
+}
+
+/// Of a cluster those of all nodes, of which nobody says how they are joined.
 gpu::Inventory LocalEngine::inventory() const {
-  return state_.machine().inventory;
+  if (!state_.placed_by_others) return state_.machine().inventory;
+  gpu::Inventory all;
+  for (const auto& [view, inventory] : machines()) {
+    all.simulated = all.simulated || inventory.simulated;
+    if (all.simulation.empty()) all.simulation = inventory.simulation;
+    all.devices.insert(all.devices.end(), inventory.devices.begin(), inventory.devices.end());
+  }
+  all.links.assign(all.devices.size(), std::vector<gpu::Link>(all.devices.size()));
+  return all;
 }
 
 Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) const {

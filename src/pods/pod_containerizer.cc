@@ -13,6 +13,7 @@
 #include "base/pause.h"
 #include "container/environment.h"
 #include "pods/log_copy.h"
+#include "pods/pod_exec.h"
 
 namespace drover::pods {
 namespace {
@@ -469,10 +470,14 @@ Status PodContainerizer::forget(const std::string& task_id) {
   return {};
 }
 
-Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(const std::string&,
-                                                                       const container::ExecRequest&) {
-  return fail(ErrorKind::kUnsupported, "On a cluster no commands are run in a task's container so far",
-              "'kubectl exec' does");
+Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(const std::string& task_id,
+                                                                       const container::ExecRequest& request) {
+  const auto attempt = find(task_id);
+  const auto view = attempt ? view_of(attempt) : nullptr;
+  if (!view || view->actual != Actual::kRunning)
+    return fail(ErrorKind::kConflict, fmt::format("The container of task '{}' does not run", task_id));
+  if (!options_.server) return fail(ErrorKind::kUnsupported, "No commands are run in containers here");
+  return start_exec(*options_.server, *view, request);
 }
 
 // Folders

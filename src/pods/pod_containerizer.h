@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/files.h"
 #include "container/containerizer.h"
 #include "kube/client/api.h"
+#include "kube/client/config.h"
 #include "kube/client/informer.h"
 #include "pods/attempt.h"
 #include "pods/pod_store.h"
@@ -29,6 +31,7 @@ struct PodContainerizerOptions {
   PodSettings pods;
   std::string state;  ///< the daemon's folder: copies are in tasks/<id>/sandbox
   container::Watcher watcher;
+  std::optional<kube::ServerConfig> server = {};    ///< of the same API server: for commands in containers
   std::chrono::milliseconds again{2000};            ///< what failed is tried again after it
   std::chrono::milliseconds listing{5 * 60'000};    ///< how long the first look at the cluster may take
   std::chrono::milliseconds last_words{20'000};     ///< how long what a task wrote last may take to come

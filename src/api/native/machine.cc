@@ -41,11 +41,13 @@ Result<Response> get_health(const Services& services, const Request& request) {
 
 Result<Response> list_nodes(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  auto node = view(services.daemon->node());
-  const auto inventory = services.daemon->inventory();
-  node["simulated"] = inventory.simulated;
-  node["simulation"] = inventory.simulation;
-  return json_response({{"nodes", json::array({std::move(node)})}});
+  json nodes = json::array();
+  for (const auto& [node, inventory] : services.daemon->machines()) {
+    nodes.push_back(view(node));
+    nodes.back()["simulated"] = inventory.simulated;
+    nodes.back()["simulation"] = inventory.simulation;
+  }
+  return json_response({{"nodes", std::move(nodes)}});
 }
 
 asio::awaitable<Result<Response>> list_gpus(const Services& services, const Request& request) {
@@ -57,9 +59,9 @@ asio::awaitable<Result<Response>> list_gpus(const Services& services, const Requ
   if (with_usage) {
     DROVER_CO_TRY(measured, co_await measure(services, *request.caller));
   }
-  const auto write = [inventory = daemon.inventory(), holders = daemon.holders(*request.caller),
+  const auto write = [machines = daemon.machines(), holders = daemon.holders(*request.caller),
                       measured = std::move(measured)]() -> Result<Response> {
-    auto shown = view_gpus(inventory, holders());
+    auto shown = view_gpus(machines, holders());
     if (measured)
       for (auto& gpu : shown["gpus"]) gpu["usage"] = view_usage(*measured, gpu.value("uuid", ""));
     return json_response(std::move(shown));
@@ -69,7 +71,7 @@ asio::awaitable<Result<Response>> list_gpus(const Services& services, const Requ
 
 Result<Response> get_topology(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
-  return json_response(view_topology(services.daemon->inventory()));
+  return json_response(view_topology(services.daemon->machines()));
 }
 
 asio::awaitable<Result<Response>> get_backup(const Services& services, const Request& request) {

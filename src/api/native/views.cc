@@ -91,6 +91,19 @@ json machine(const gpu::Inventory& inventory) {
           {"problems", view(inventory.problems)}};
 }
 
+/// What is said of all of them; versions are those of the first that has any.
+json together(const std::vector<engine::Views::Machine>& machines) {
+  gpu::Inventory all;
+  for (const auto& [node, inventory] : machines) {
+    all.simulated = all.simulated || inventory.simulated;
+    if (all.simulation.empty()) all.simulation = inventory.simulation;
+    if (all.driver_version.empty()) all.driver_version = inventory.driver_version;
+    if (all.cuda_version.empty()) all.cuda_version = inventory.cuda_version;
+    all.problems.insert(all.problems.end(), inventory.problems.begin(), inventory.problems.end());
+  }
+  return machine(all);
+}
+
 }  // namespace
 
 json view(const engine::NodeView& node) {
@@ -251,36 +264,49 @@ json view(const std::vector<Error>& problems) {
   return list;
 }
 
-json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Views::Holder>& holders) {
-  json value = machine(inventory);
+json view_gpus(const std::vector<engine::Views::Machine>& machines,
+               const std::vector<engine::Views::Holder>& holders) {
+  json value = together(machines);
   value["gpus"] = json::array();
-  for (const auto& device : inventory.devices) {
-    json shown = view_device(device);
-    shown["holders"] = json::array();
-    for (const auto& holder : holders)
-      if (holder.uuid == device.uuid) shown["holders"].push_back(view_holder(holder));
-    shown["used_by"] = shown["holders"].empty() ? json(nullptr) : shown["holders"].front();
-    value["gpus"].push_back(std::move(shown));
-  }
+  for (const auto& [node, inventory] : machines)
+    for (const auto& device : inventory.devices) {
+      json shown = view_device(device);
+      shown["node"] = node.name;
+      shown["holders"] = json::array();
+      for (const auto& holder : holders)
+        if (holder.uuid == device.uuid) shown["holders"].push_back(view_holder(holder));
+      shown["used_by"] = shown["holders"].empty() ? json(nullptr) : shown["holders"].front();
+      value["gpus"].push_back(std::move(shown));
+    }
   return value;
 }
 
-json view_topology(const gpu::Inventory& inventory) {
-  json value = machine(inventory);
+json view_topology(const std::vector<engine::Views::Machine>& machines) {
+  json value = together(machines);
   value["gpus"] = json::array();
   value["links"] = json::array();
-  for (const auto& device : inventory.devices)
-    value["gpus"].push_back({{"index", device.index},
-                             {"uuid", device.uuid},
-                             {"model", device.model},
-                             {"numa_node", optional(device.numa_node)},
-                             {"cpus", device.cpus}});
-  for (const auto& row : inventory.links) {
-    json links = json::array();
-    for (const auto& link : row) links.push_back(view_link(link));
-    value["links"].push_back(std::move(links));
+  std::string text;
+  std::size_t before = 0, all = 0;
+  for (const auto& machine : machines) all += machine.inventory.devices.size();
+  for (const auto& [node, inventory] : machines) {
+    for (const auto& device : inventory.devices)
+      value["gpus"].push_back({{"index", device.index},
+                               {"node", node.name},
+                               {"uuid", device.uuid},
+                               {"model", device.model},
+                               {"numa_node", optional(device.numa_node)},
+                               {"cpus", device.cpus}});
+    // Between machines there are none.
+    for (const auto& row : inventory.links) {
+      json links(all, nullptr);
+      for (std::size_t i = 0; i < row.size(); ++i) links[before + i] = view_link(row[i]);
+      value["links"].push_back(std::move(links));
+    }
+    before += inventory.devices.size();
+    if (machines.size() > 1) text += (text.empty() ? "" : "\n") + node.name + ":\n";
+    text += gpu::topology_matrix(inventory);
   }
-  value["text"] = gpu::topology_matrix(inventory);
+  value["text"] = text;
   return value;
 }
 

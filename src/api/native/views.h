@@ -31,9 +31,10 @@ nlohmann::json view(const engine::ImageDetails& details);
 nlohmann::json view(const engine::PullProgress& progress);
 nlohmann::json view(const std::vector<Error>& problems);
 /// The GPUs, who holds each, and what is wrong with the machine.
-nlohmann::json view_gpus(const gpu::Inventory& inventory, const std::vector<engine::Views::Holder>& holders);
+nlohmann::json view_gpus(const std::vector<engine::Views::Machine>& machines,
+                         const std::vector<engine::Views::Holder>& holders);
 /// The GPUs and how each pair is joined, as `nvidia-smi topo -m` names it.
-nlohmann::json view_topology(const gpu::Inventory& inventory);
+nlohmann::json view_topology(const std::vector<engine::Views::Machine>& machines);
 /// Bytes of a file: as text where they are UTF-8, else as base64; "encoding" says which.
 nlohmann::json view_bytes(const std::string& bytes);
 

@@ -92,6 +92,13 @@ std::string users_of(const json& gpu, const json& usage) {
   return holders == "-" ? strangers : holders + "; " + strangers;
 }
 
+/// Whether these GPUs are of more than one machine.
+bool are_several(const json& gpus) {
+  for (const auto& gpu : gpus)
+    if (gpu.value("node", "") != gpus.front().value("node", "")) return true;
+  return false;
+}
+
 /// With what the GPUs do, as long as somebody can say.
 Result<json> machine_in_use(const Client& client) {
   auto machine = client.get("/v1/gpus?usage=true");
@@ -107,14 +114,21 @@ Result<int> gpus(Context& context, const TableOptions& options) {
     print_json(machine);
     return 0;
   }
-  Table table({"GPU", "MODEL", "MEMORY", "USE", "TEMP", "HEALTH", "USED BY", "UUID", "PCI", "NUMA", "ECC"});
+  std::vector<std::string> header{"GPU",  "MODEL", "MEMORY", "USE", "TEMP", "HEALTH", "USED BY",
+                                  "UUID", "PCI",   "NUMA",   "ECC"};
+  const bool several = are_several(machine.value("gpus", json::array()));
+  if (several) header.insert(header.begin(), "NODE");
+  Table table(std::move(header));
   for (const auto& gpu : machine.value("gpus", json::array())) {
     const auto usage = gpu.value("usage", json());
     const auto ecc = gpu.value("ecc", json());
-    table.add({shown(gpu, "index"), shown(gpu, "model"), memory_of(gpu, usage),
+    std::vector<Cell> row{
+               shown(gpu, "index"), shown(gpu, "model"), memory_of(gpu, usage),
                number_of(usage, "gpu_percent", "%"), number_of(usage, "temperature", "C"), health_of_gpu(gpu),
                users_of(gpu, usage), shown(gpu, "uuid"), shown(gpu, "pci"), shown(gpu, "numa_node"),
-               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"});
+               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"};
+    if (several) row.insert(row.begin(), shown(gpu, "node"));
+    table.add(std::move(row));
   }
   DROVER_TRY(const auto text, shown(table, options));
   if (!options.format.empty() || options.no_header) {

@@ -1,0 +1,56 @@
+#pragma once
+
+// A command in the container of a pod, by the API server: its input and outputs as descriptors, over a
+// WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older servers). Whoever lets go of it
+// ends the connection; what the command has started may go on.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/client/config.h"
+
+namespace drover::kube {
+
+struct RemoteCommandRequest {
+  std::string name_space, pod, container;
+  std::vector<std::string> command;
+  bool tty = false;
+  int rows = 24, columns = 80;  ///< of the terminal
+};
+
+/// Not thread safe.
+class RemoteCommand {
+ public:
+  /// Blocks until it runs, 30 s at most. Errors are those of kube::Api.
+  static Result<std::unique_ptr<RemoteCommand>> start(const ServerConfig& config,
+                                                      const RemoteCommandRequest& request);
+  ~RemoteCommand();
+  RemoteCommand(const RemoteCommand&) = delete;
+  RemoteCommand& operator=(const RemoteCommand&) = delete;
+
+  // Non-blocking. With a terminal input() and output() are the same, and errors() is -1.
+  int input() const;
+  int output() const;
+  int errors() const;
+  /// The command reads the end of its input, where the server can say that (v5).
+  void close_input();
+  void resize(int rows, int columns);
+  /// Becomes readable when it has ended.
+  int ended() const;
+  /// After it has ended: its exit status; an Error when it could not be started, or the connection broke.
+  Result<int> wait();
+  /// Ends the connection.
+  void close();
+
+ private:
+  class Session;
+  explicit RemoteCommand(std::shared_ptr<Session> session);
+  std::shared_ptr<Session> session_;
+};
+
+/// What a server says of a command's end, an object of kind Status: its exit status, or why there is none.
+Result<int> read_exit_status(const std::string& text);
+
+}  // namespace drover::kube

@@ -1,0 +1,49 @@
+#include "pods/cluster_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "kube/gpu_topology.h"
+#include "kube/scheduler/node.h"
+#include "placement/wiring.h"
+
+namespace drover::pods {
+namespace {
+
+constexpr const char* kHostName = "kubernetes.io/hostname";
+
+std::string annotation_of(const nlohmann::json& node, std::string_view name) {
+  const auto annotations = node.value("/metadata/annotations"_json_pointer, nlohmann::json::object());
+  const auto found = annotations.find(name);
+  return found != annotations.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+Result<placement::Node> placement_node(const nlohmann::json& node, const std::string& gpu_resource) {
+  DROVER_TRY(const auto seen, kube::scheduler::read_node(node));
+  placement::Node made{.name = seen.name};
+  made.milli_cpus = seen.allocatable.cpu;
+  made.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(seen.allocatable.memory, 0));
+  const auto offered = seen.allocatable.others.find(gpu_resource);
+  auto count = offered == seen.allocatable.others.end() ? 0 : offered->second;
+  if (const auto text = annotation_of(node, kube::kTopologyAnnotation); !text.empty()) {
+    DROVER_TRY(made.inventory, kube::read_topology(text));
+    for (auto& device : made.inventory.devices)
+      if (gpu::why_withheld(device).empty() && count-- <= 0) device.unhealthy = "its node does not offer it";
+  } else {
+    for (int i = 0; i < std::clamp<std::int64_t>(count, 0, placement::kMaxDevices); ++i)
+      made.inventory.devices.push_back({.uuid = fmt::format("{}#{}", seen.name, i), .index = i});
+    made.inventory.links.assign(made.inventory.devices.size(),
+                                std::vector<gpu::Link>(made.inventory.devices.size()));
+  }
+  if (seen.unschedulable) made.cordoned = "it takes no new pods";
+  for (const auto& [name, value] : seen.labels) made.attributes[name] = {value};
+  made.attributes["hostname"] = {made.attributes.contains(kHostName) ? made.attributes[kHostName].front()
+                                                                     : seen.name};
+  return made;
+}
+
+}  // namespace drover::pods

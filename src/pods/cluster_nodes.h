@@ -1,0 +1,18 @@
+#pragma once
+
+// The nodes of a cluster as places that placement knows: for what is looked at and refused before its
+// scheduler decides. Pure.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "placement/node.h"
+
+namespace drover::pods {
+
+/// Of a Node object: what it can give out, its GPUs as its agent describes them, and its labels as attributes.
+/// Where no agent does, its GPUs are only counted.
+Result<placement::Node> placement_node(const nlohmann::json& node, const std::string& gpu_resource);
+
+}  // namespace drover::pods
