@@ -30,7 +30,7 @@ NOBODY = 65534
 FINAL_STATES = {"finished", "failed", "killed", "lost"}
 # Seconds after which what should come at once counts as lost. No test passes by waiting for it, so it may be far more than a slow
 # machine needs that others load; an emulated one has as much more as it is slower (tests/vm).
-PATIENCE = 180 * int(os.environ.get("DROVER_TEST_SLOWNESS", 1))
+PATIENCE = int(os.environ.get("DROVER_TEST_PATIENCE", 180)) * int(os.environ.get("DROVER_TEST_SLOWNESS", 1))
 
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import oci_layout  # noqa: E402

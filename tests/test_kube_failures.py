@@ -152,9 +152,11 @@ class FailureTest(DeviceTest):
             node = pod and pod["spec"].get("nodeName")
             if not node and (not pod or self.has_room(name, pods)):
                 return f"{name} has no node, and there are free {self.free(pods)}"
+            claim = by_owner.pop(pod["metadata"]["uid"], None)
+            if not node and claim and self.devices_of(claim):
+                return f"{name} has {self.devices_of(claim)} and no node"
             if not node:
                 continue
-            claim = by_owner.pop(pod["metadata"]["uid"], None)
             chosen = pod["metadata"].get("annotations", {}).get("drover.dev/gpus", "")
             got = chosen.split(",") if chosen else self.devices_of(claim) if claim else []
             if len(got) != gpus or not all(gpu.startswith(f"{node}-") for gpu in got):

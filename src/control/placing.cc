@@ -24,11 +24,18 @@ std::vector<int> ports_of(const workload::Network& network, std::uint64_t salt) 
   return ports;
 }
 
+/// The first member has an address of its own too.
+int port_of_gang(std::uint64_t salt) {
+  return kFirstPort + static_cast<int>(salt % static_cast<std::uint64_t>(kLastPort - kFirstPort + 1));
+}
+
 void ask(Draft& draft, const std::string& id) {
   auto& record = draft.change(id);
   record.asked = true;
   record.retry_at.reset();
   record.ports = ports_of(record.task.network, record.sequence);
+  if (const auto& gang = record.task.gang)
+    record.gang_port = port_of_gang(draft.find(member_id(gang->id, 0))->sequence);
   draft.act(action::Launch{id});
 }
 

@@ -151,6 +151,26 @@ TEST(Placing, AfterARestartWhatWasNeverHandedOverIsSo) {
   EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
 }
 
+TEST(Placing, WhatNoNodeCouldHoldIsRefusedOnceThereAreAny) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("before", 3))) << "nodes may come when they are needed";
+  auto node = node_with(2);
+  node.name = "n1";
+  const auto nodes = [](std::vector<placement::Node> all) {
+    return event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(all))};
+  };
+  ASSERT_TRUE(cluster.on(nodes({node})));
+  EXPECT_FALSE(cluster.submit(task("large", 3)));
+  ASSERT_TRUE(cluster.submit(task("small", 2)));
+  ASSERT_TRUE(cluster.on(event::Placed{"small", "n1", {{"GPU-0"}, {"GPU-1"}}}));
+  EXPECT_EQ(cluster.state.cluster.free("n1").gpus, 0);
+  ASSERT_TRUE(cluster.on(nodes({})));
+  EXPECT_EQ(cluster.state.cluster.size(), 2U) << "it has a task";
+  ASSERT_TRUE(cluster.on(event::Ended{"small", exited(0)}));
+  ASSERT_TRUE(cluster.on(nodes({})));
+  EXPECT_EQ(cluster.state.cluster.size(), 1U);
+}
+
 TEST(Placing, PortsThatAreNotNamedAreNumbersOfTheTasksOwnAddress) {
   Cluster cluster;
   auto server = task("t", 0);

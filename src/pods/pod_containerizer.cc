@@ -27,7 +27,6 @@ constexpr const char* kQuarantine = ".quarantine";
 constexpr const char* kSandbox = "sandbox";
 constexpr std::chrono::seconds kLeftoverPause{1};
 constexpr int kLeftoverLooks = 30;
-constexpr int kGangPort = 29500;  ///< torch.distributed's own; each member has an address of its own
 
 bool may_pass(const Error& error) {
   return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout;
@@ -49,7 +48,6 @@ std::map<std::string, std::string> environment_in_pod(container::Launch launch, 
   std::map<std::string, std::string> environment;
   if (auto& gang = launch.gang) {
     gang->first_address = gang_address(gang->id, name_space_of(launch.task, settings));
-    gang->first_port = kGangPort;
     for (std::size_t rank = 0; rank < gang->hosts.size(); ++rank)
       gang->hosts[rank] = pod_name(fmt::format("{}-{}", gang->id, rank), launch.attempt);
     environment = container::gang_environment(*gang);

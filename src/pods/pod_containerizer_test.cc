@@ -195,6 +195,22 @@ TEST_F(PodContainerizerTest, MakesTheObjectThatStandsForAPriority) {
   EXPECT_EQ(pod()->at("spec").at("priorityClassName"), "drover-minus-7");
 }
 
+TEST_F(PodContainerizerTest, TheFirstOfAGangIsFoundByANameInEachAttempt) {
+  auto launch = launch_of();
+  launch.task.gang = workload::GangMembership{"g", 0, 2, workload::Arrangement::kPack};
+  launch.gang = container::GangPlace{"g", 0, {"here", "here"}, "127.0.0.1", 0};
+  ASSERT_TRUE(pods_->launch(launch));
+  const kube::ObjectPath service = {{"", "v1", "services"}, "drover-ann", "drover-g"};
+  EXPECT_EQ(api_.get(service)->at("spec").at("selector").at("drover.dev/attempt"), "0");
+  const auto environment = pod()->at("spec").at("containers")[0].at("env");
+  EXPECT_THAT(environment, Contains(json{{"name", "MASTER_ADDR"}, {"value", "drover-g.drover-ann.svc"}}));
+  EXPECT_THAT(environment, Contains(json{{"name", "DROVER_GANG_HOSTS"}, {"value", "g-0-0,g-1-0"}}));
+  ASSERT_TRUE(pods_->clean("t"));
+  launch.attempt = 1;
+  ASSERT_TRUE(pods_->launch(launch));
+  EXPECT_EQ(api_.get(service)->at("spec").at("selector").at("drover.dev/attempt"), "1");
+}
+
 TEST_F(PodContainerizerTest, SaysWhyItWaits) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   set_status({{"conditions", json::array({{{"type", "PodScheduled"},

@@ -296,9 +296,9 @@ json view_topology(const std::vector<engine::Views::Machine>& machines) {
                                {"model", device.model},
                                {"numa_node", optional(device.numa_node)},
                                {"cpus", device.cpus}});
-    // Between machines there are none.
+    // Of two machines nobody says how they are joined.
     for (const auto& row : inventory.links) {
-      json links(all, nullptr);
+      json links(all, view_link({}));
       for (std::size_t i = 0; i < row.size(); ++i) links[before + i] = view_link(row[i]);
       value["links"].push_back(std::move(links));
     }

@@ -51,6 +51,7 @@ using nlohmann::json;
 constexpr std::chrono::seconds kOpening{30};
 constexpr std::size_t kPiece = 16 << 10;
 constexpr std::size_t kMostMessage = 4 << 20;
+constexpr int kNotExecutable = 126, kNotThere = 127;
 constexpr const char* kProtocols = "v5.channel.k8s.io, v4.channel.k8s.io";
 // Channels: the first byte of each message.
 constexpr char kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3, kResize = 4, kClose = static_cast<char>(255);
@@ -196,6 +197,7 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     }));
     stream_->read_message_max(kMostMessage);
     stream_->binary(true);
+    stream_->auto_fragment(false);  // a kubelet takes each frame for a message
     websocket::response_type answer;
     co_await stream_->async_handshake(answer, host_, target_of(request_), done());
     if (error == websocket::error::upgrade_declined) {
@@ -310,6 +312,11 @@ Result<int> read_exit_status(const std::string& text) {
         if (std::from_chars(number.data(), number.data() + number.size(), code).ec == std::errc()) return code;
       }
   const auto message = text_at(*status, "/message");
+  // As shells say it; runtimes have only words for it.
+  if (message.find("executable file not found") != std::string::npos ||
+      message.find("no such file or directory") != std::string::npos)
+    return kNotThere;
+  if (message.find("permission denied") != std::string::npos) return kNotExecutable;
   return fail(ErrorKind::kUnavailable, message.empty() ? "The command could not be run" : message);
 }
 

@@ -1,0 +1,62 @@
+#include "pods/cluster_nodes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kube/gpu_topology.h"
+
+namespace drover::pods {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+json node(int gpus) {
+  return {{"metadata", {{"name", "n1"}, {"labels", {{"kubernetes.io/hostname", "n1.lan"}, {"rack", "r7"}}}}},
+          {"spec", json::object()},
+          {"status",
+           {{"allocatable",
+             {{"cpu", "3500m"}, {"memory", "2Gi"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(gpus)}}}}}};
+}
+
+gpu::Inventory two_gpus() {
+  gpu::Inventory inventory;
+  for (int i = 0; i < 2; ++i)
+    inventory.devices.push_back({.uuid = "GPU-" + std::to_string(i), .index = i, .model = "Tesla V100"});
+  inventory.links.assign(2, std::vector<gpu::Link>(2));
+  inventory.links[0][1] = inventory.links[1][0] = {2, gpu::PcieLevel::kAcross};
+  return inventory;
+}
+
+TEST(ClusterNodes, HaveWhatTheyOfferAndTheirLabels) {
+  const auto made = placement_node(node(2), "nvidia.com/gpu").value();
+  EXPECT_EQ(made.name, "n1");
+  EXPECT_EQ(made.milli_cpus, 3500);
+  EXPECT_EQ(made.memory_bytes, 2ULL << 30);
+  EXPECT_THAT(made.inventory.devices, SizeIs(2)) << "which nobody describes";
+  EXPECT_THAT(made.attributes.at("rack"), ElementsAre("r7"));
+  EXPECT_THAT(made.attributes.at("hostname"), ElementsAre("n1.lan"));
+}
+
+TEST(ClusterNodes, HaveTheGpusThatTheirAgentDescribes) {
+  auto described = node(1);
+  described["metadata"]["annotations"][kube::kTopologyAnnotation] = kube::write_topology(two_gpus());
+  described["spec"]["unschedulable"] = true;
+  const auto made = placement_node(described, "nvidia.com/gpu").value();
+  ASSERT_THAT(made.inventory.devices, SizeIs(2));
+  EXPECT_EQ(made.inventory.devices[1].uuid, "GPU-1");
+  EXPECT_EQ(made.inventory.links[0][1].nvlinks, 2);
+  EXPECT_EQ(made.inventory.devices[0].unhealthy, "");
+  EXPECT_NE(made.inventory.devices[1].unhealthy, "") << "its kubelet gives out one";
+  EXPECT_NE(made.cordoned, "");
+}
+
+TEST(ClusterNodes, WhatIsNoNodeIsNone) {
+  EXPECT_FALSE(placement_node(json::object(), "nvidia.com/gpu"));
+}
+
+}  // namespace
+}  // namespace drover::pods
