@@ -100,9 +100,8 @@ engine::Ports Daemon::ports() {
   ports.now = wall_clock;
   ports.steady = [this] { return timeline_.now(); };
   ports.free_space = [this] { return free_space(options_.state); };
-  ports.room_to_keep = options_.room_to_keep > 0
-                           ? options_.room_to_keep
-                           : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
+  ports.room_to_keep = options_.room_to_keep > 0 ? options_.room_to_keep
+                                                 : std::min(disk_size(options_.state) / kRoomPart, kMostRoom);
   ports.events = {options_.max_events, options_.keep_events};
   ports.wake_at = [this](TimePoint at) { wake_at(at); };
   ports.new_id = random_id;
@@ -151,8 +150,8 @@ void Daemon::run() {
   context_.run();
 }
 
-/// From the thread that everything waits for: a service manager that hears nothing starts us anew, and tasks go
-/// on. How late it comes to this is how late it comes to everything.
+/// From the thread that everything waits for: a service manager that hears nothing starts us anew, and tasks
+/// go on. How late it comes to this is how late it comes to everything.
 void Daemon::show_life() {
   if (manager_.watchdog()) manager_.notify("WATCHDOG=1");
   life_.expires_after(kPulse);

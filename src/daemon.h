@@ -1,8 +1,8 @@
 #pragma once
 
-// What `drover serve` is, whatever runs the tasks: threads and clocks, the engine with its journal, the server
-// of the APIs, health checks and webhooks. What a machine has, or a cluster, is added by whoever makes it
-// (serve.cc, serve_cluster.cc). Owned by the main thread.
+// What `drover serve` is, whatever runs the tasks: threads and clocks, the engine with its journal, the
+// server of the APIs, health checks and webhooks. What a machine has, or a cluster, is added by whoever makes
+// it (serve.cc, serve_cluster.cc). Owned by the main thread.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

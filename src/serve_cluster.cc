@@ -33,14 +33,14 @@ class NodeWatch {
   NodeWatch(kube::Api& api, const std::string& gpu_resource, asio::io_context& context, Take take)
       : context_(context),
         take_(std::move(take)),
-        nodes_(api, {.selection = {kube::kNodes},
-                     .read = [gpu_resource](
-                                 const auto& node) { return pods::placement_node(node, gpu_resource); },
-                     .on_change =
-                         [this](const kube::Change<placement::Node>& change) {
-                           if (!change.before || !change.now || !(*change.before == *change.now)) tell();
-                         },
-                     .on_trouble = [](const Error& error) { spdlog::warn("{}", to_string(error)); }}) {}
+        nodes_(api,
+               {.selection = {kube::kNodes},
+                .read = [gpu_resource](const auto& node) { return pods::placement_node(node, gpu_resource); },
+                .on_change =
+                    [this](const kube::Change<placement::Node>& change) {
+                      if (!change.before || !change.now || !(*change.before == *change.now)) tell();
+                    },
+                .on_trouble = [](const Error& error) { spdlog::warn("{}", to_string(error)); }}) {}
 
   Status wait_until_listed() const { return nodes_.wait_until_listed(kListing); }
 
@@ -84,13 +84,15 @@ class ClusterDaemon {
     pods.server = api_->config();
     DROVER_CHECK_OK(daemon_.open(opened.id, daemon_.ports(), std::move(opened.journal), std::move(state),
                                  std::move(view)));
-    nodes_ = std::make_unique<NodeWatch>(*api_, pods.pods.gpu_resource, daemon_.context(),
-                                         [this](auto nodes) { daemon_.engine().set_nodes(std::move(nodes)); });
+    nodes_ =
+        std::make_unique<NodeWatch>(*api_, pods.pods.gpu_resource, daemon_.context(),
+                                    [this](auto nodes) { daemon_.engine().set_nodes(std::move(nodes)); });
     DROVER_CHECK_OK(nodes_->wait_until_listed());
     DROVER_CHECK_OK(daemon_.listen({}));
     pods.watcher = daemon_.engine().watcher();
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(*api_, std::move(pods)));
-    DROVER_CHECK_OK(daemon_.begin(std::move(containerizer), fmt::format("Kubernetes {}.{}", version.major, version.minor)));
+    DROVER_CHECK_OK(daemon_.begin(std::move(containerizer),
+                                  fmt::format("Kubernetes {}.{}", version.major, version.minor)));
     spdlog::info("Tasks are pods of {}", api_->config().source);
     daemon_.announce();
     return {};

@@ -3,6 +3,7 @@
 import time
 import unittest
 
+import drover
 from cluster_daemon import ClusterDaemonTest
 from kube.machine import wait_for
 
@@ -54,6 +55,27 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(said[0][1], said[1][1])
         self.assertRegex(said[0][1], r"^drover-[0-9a-f]+\.drover-root\.svc$")
 
+    def test_an_image_that_nobody_has_is_told_of(self):
+        task = self.daemon.submit("exit", "0", image="registry.invalid/none:1")
+        ended = self.daemon.wait_until_final(task)
+        self.assertEqual(ended["state"], "failed", ended)
+        self.assertIn("could not be started", ended["reason"])
+
+    def test_commands_run_in_its_container(self):
+        task = self.daemon.submit("sleep", "1000")
+        self.daemon.wait_until_running(task)
+        ran = self.daemon.cli("exec", task, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3")
+        self.assertEqual((ran.status, ran.out, ran.err), (3, "out\n", "err\n"), ran)
+        self.daemon.end_task(task)
+
+    def test_the_nodes_and_their_gpus_are_shown(self):
+        gpus = self.daemon.api("GET", "/v1/gpus")["gpus"]
+        self.assertEqual({gpu["node"] for gpu in gpus}, set(self.nodes))
+        self.assertEqual(len(gpus), 16)
+        self.assertEqual([node["gpus"]["total"] for node in self.daemon.api("GET", "/v1/nodes")["nodes"]], [8, 8])
+        shown = self.daemon.cli("gpus")
+        self.assertIn("NODE", shown.out)
+
     def test_after_a_crash_all_is_found_again(self):
         runs = self.daemon.submit("say", "before", ",", "sleep", "4", ",", "say", "after", ",", "exit", "5")
         self.daemon.wait_for_output(runs, "before")
@@ -64,6 +86,43 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(self.daemon.wait_until_final(ends)["exit_status"], 3)
         self.assertEqual(self.daemon.wait_until_final(runs)["exit_status"], 5)
         self.assertEqual(self.daemon.output(runs), "before\nafter\n")
+
+
+class HostileTest(ClusterDaemonTest):
+    """What users might try, who have no rights on the cluster."""
+
+    def refused(self, **fields):
+        with self.assertRaises(drover.ApiError) as refusal:
+            task = self.daemon.submit("exit", "0", uid=drover.NOBODY, **fields)
+            record = self.daemon.wait_until_final(task)
+            raise drover.ApiError(record["state"], record["reason"])
+        return str(refusal.exception)
+
+    def test_nobody_reaches_the_node(self):
+        self.assertIn("folders of its node", self.refused(volumes=[{"host_path": "/etc", "container_path": "/host"}]))
+        self.assertIn("rivileged", self.refused(privileged=True, image="registry.invalid/none:1", container_type="docker"))
+
+    def test_a_task_is_its_users_and_has_no_word_of_the_cluster(self):
+        task = self.daemon.submit("id", ",", "exists", "/var/run/secrets/kubernetes.io", ",", "say", "$(HOME) $PATH", ",", "env", "A", uid=drover.NOBODY,
+                                  env={"A": "$(MESOS_SANDBOX)"})
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished", self.daemon.task(task))
+        self.assertEqual(self.daemon.output(task).splitlines(), [f"{drover.NOBODY} {drover.NOBODY}", "ENOENT", "$(HOME) $PATH",
+                                                                       "$(MESOS_SANDBOX)"])
+
+    def test_others_neither_see_nor_touch_it(self):
+        task = self.daemon.submit("say", "secret", ",", "sleep", "1000")
+        self.daemon.wait_until_running(task)
+        self.assertEqual(self.daemon.output(task, uid=drover.NOBODY), "")
+        for words in (("exec", task, "--", "/bin/true"), ("stop", task), ("logs", task)):
+            self.assertNotEqual(self.daemon.cli(*words, uid=drover.NOBODY).status, 0, words)
+        self.daemon.end_task(task)
+
+    def test_what_writes_like_a_log_is_only_what_it_wrote(self):
+        """Lines that look like those of a node's log, and more than one entry of it holds."""
+        line = "2026-11-27T14:00:00.5Z not a time of ours"
+        task = self.daemon.submit(command=["/bin/sh", "-c", f"echo '{line}'; head -c 70000 /dev/zero | tr '\\0' x; echo; printf end"])
+        self.daemon.wait_until_final(task)
+        self.assertEqual(self.daemon.output(task), f"{line}\n{'x' * 70000}\nend")
 
 
 if __name__ == "__main__":

@@ -36,13 +36,13 @@ struct ServeOptions {
   std::string anonymous;                ///< who those are that show no secret on TCP; "": nobody
   std::vector<std::string> host_names;  ///< that the daemon goes by on TCP besides the machine's own
   std::string engine = "local";         ///< where tasks run: "local", or on "kubernetes"
-  std::string kubeconfig;               ///< of that cluster; "" for $KUBECONFIG, or the ServiceAccount of the pod
-  std::string scheduler = "drover";     ///< of that cluster, which places
-  std::string default_image;            ///< there, of tasks that name none; "": they are refused
-  bool allow_host_paths = false;        ///< there: volumes may be folders of a node
-  std::string simulate;                 ///< profile: a name or a file
-  std::string driver_root;              ///< where the driver's files are looked for
-  std::string cdi_specification;        ///< file that is kept up to date; "": none
+  std::string kubeconfig;  ///< of that cluster; "" for $KUBECONFIG, or the ServiceAccount of the pod
+  std::string scheduler = "drover";  ///< of that cluster, which places
+  std::string default_image;         ///< there, of tasks that name none; "": they are refused
+  bool allow_host_paths = false;     ///< there: volumes may be folders of a node
+  std::string simulate;              ///< profile: a name or a file
+  std::string driver_root;           ///< where the driver's files are looked for
+  std::string cdi_specification;     ///< file that is kept up to date; "": none
   std::vector<std::string> cdi_folders = {std::begin(cdi::kFolders), std::end(cdi::kFolders)};
   std::string runtime;                                ///< OCI runtime: a name or a path
   std::vector<std::string> containerizers = {"oci"};  ///< in the order in which they are tried

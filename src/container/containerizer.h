@@ -107,7 +107,7 @@ struct Watcher {
 
   // Of containerizers that let others place; of each attempt, before it starts:
   std::function<void(const std::string& task_id, int attempt, Place)> placed = {};
-  /// Why it waits for a place, in words.
+  /// Why it waits for a place, or there, in words.
   std::function<void(const std::string& task_id, const std::string& why)> waits = {};
   /// It makes room; ended() follows, or failed().
   std::function<void(const std::string& task_id, int attempt, const std::string& why)> evicted = {};

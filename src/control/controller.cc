@@ -233,6 +233,13 @@ Status handle(Draft& draft, const event::Noted& event) {
 
 Status handle(Draft& draft, const event::ServicesChanged& event) {
   DROVER_CHECK_OK(admit(draft, event));
+  if (draft.base().placed_by_others)
+    for (const auto& service : event.put)
+      if (!service.constraints.empty())
+        return fail(
+            ErrorKind::kUnsupported,
+            fmt::format("On a cluster the constraints of '{}' would not be kept to so far", service.id),
+            "leave them out, or ask for a node by its attributes", "/constraints");
   return change_services(draft, event);
 }
 

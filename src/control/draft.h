@@ -65,7 +65,9 @@ class Draft : public Tables<Overlay> {
   void notify(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
   void set_node(placement::Node node) { outcome_.node = std::move(node); }
-  void set_nodes(std::shared_ptr<const std::vector<placement::Node>> nodes) { outcome_.nodes = std::move(nodes); }
+  void set_nodes(std::shared_ptr<const std::vector<placement::Node>> nodes) {
+    outcome_.nodes = std::move(nodes);
+  }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_images(const std::map<ImageName, std::optional<ImageFit>>& images);
   const ImageFits& images() const { return images_ ? *images_ : state_.images; }

@@ -237,14 +237,15 @@ struct ScheduleProgressed {
 }  // namespace event
 
 using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Evicted, event::Started, event::Ended,
-    event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive, event::Adopted,
-    event::RemoveRequested, event::NodeChanged, event::NodesChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick,
-    event::Noted, event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
-    event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
-    event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
-    event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed, event::ExecutorUpdated,
-    event::ExecutorDisconnected, event::ExecutorTaskKilled, event::ScheduleDefined, event::ScheduleRemoved,
-    event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Evicted,
+    event::Started, event::Ended, event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive,
+    event::Adopted, event::RemoveRequested, event::NodeChanged, event::NodesChanged, event::ForeignPortsSeen,
+    event::RulesChanged, event::Tick, event::Noted, event::ServicesChanged, event::InstancesKilled,
+    event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
+    event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
+    event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
+    event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled, event::ScheduleDefined,
+    event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked,
+    event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -59,11 +59,14 @@ void ask_for_places(Draft& draft) {
 }
 
 void placed(Draft& draft, const event::Placed& event) {
-  if (draft.find(event.id)->state != TaskState::kQueued) return;
+  const auto& known = *draft.find(event.id);
+  if (known.state == TaskState::kStopping || !known.node.empty()) return;
   auto& record = draft.change(event.id);
-  record.state = TaskState::kStarting;
-  record.asked = false;
-  record.reason.clear();
+  if (record.state == TaskState::kQueued) {
+    record.state = TaskState::kStarting;
+    record.asked = false;
+    record.reason.clear();
+  }
   record.node = event.node;
   record.gpus = event.gpus;
 }

@@ -151,6 +151,18 @@ TEST(Placing, AfterARestartWhatWasNeverHandedOverIsSo) {
   EXPECT_EQ(cluster.at("t"), TaskState::kQueued);
 }
 
+TEST(Placing, OneThatWasTakenUpAgainLearnsWhereItIs) {
+  Cluster cluster;
+  TaskRecord record;
+  record.task = task("t", 1);
+  ASSERT_TRUE(cluster.on(event::Adopted{{record}}));
+  ASSERT_TRUE(cluster.run("t"));
+  EXPECT_EQ(cluster.at("t"), TaskState::kRunning);
+  EXPECT_EQ(cluster.record("t").node, "n1");
+  ASSERT_TRUE(cluster.place("t", "n2"));
+  EXPECT_EQ(cluster.record("t").node, "n1") << "it stays";
+}
+
 TEST(Placing, WhatNoNodeCouldHoldIsRefusedOnceThereAreAny) {
   Cluster cluster;
   ASSERT_TRUE(cluster.submit(task("before", 3))) << "nodes may come when they are needed";
@@ -169,6 +181,17 @@ TEST(Placing, WhatNoNodeCouldHoldIsRefusedOnceThereAreAny) {
   ASSERT_TRUE(cluster.on(event::Ended{"small", exited(0)}));
   ASSERT_TRUE(cluster.on(nodes({})));
   EXPECT_EQ(cluster.state.cluster.size(), 1U);
+}
+
+TEST(Placing, ConstraintsOfServicesAreRefused) {
+  Cluster cluster;
+  workload::Service service;
+  service.id = "/web";
+  service.task = task("web", 0);
+  service.constraints.resize(1);
+  const auto refused = cluster.on(event::ServicesChanged{.put = {service}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().path, "/constraints");
 }
 
 TEST(Placing, PortsThatAreNotNamedAreNumbersOfTheTasksOwnAddress) {

@@ -181,7 +181,7 @@ Status check_rights(const Draft& draft, const workload::Task& task) {
   DROVER_CHECK_OK(check_privileged(task, draft.privileged_allowed()));
   DROVER_CHECK_OK(check_priority(draft.rules(), task));
   DROVER_CHECK_OK(check_times(draft.rules(), task));
-  return check_queue(draft.rules(), task);
+  return draft.base().placed_by_others ? Status() : check_queue(draft.rules(), task);
 }
 
 Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks) {

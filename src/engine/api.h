@@ -189,7 +189,11 @@ class Views {
     NodeView view;
     gpu::Inventory inventory;
   };
-  virtual std::vector<Machine> machines() const { return {{node(), inventory()}}; }
+  virtual std::vector<Machine> machines() const {
+    std::vector<Machine> one;
+    one.push_back({node(), inventory()});
+    return one;
+  }
   /// What is wrong with the machine and what the daemon keeps, but for the GPUs.
   virtual std::vector<Error> problems() const { return {}; }
   virtual gpu::Inventory inventory() const = 0;

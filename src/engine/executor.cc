@@ -60,12 +60,15 @@ void Executor::perform(const control::Action& action) {
 }
 
 void Executor::moved(const control::TaskRecord& record) {
-  if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
+  // What was said of its wait for a place is over with that.
+  if (record.state != control::TaskState::kStarting || !record.node.empty()) preparing_.erase(record.task.id);
 }
 
 void Executor::waits(const std::string& id, const std::string& why) {
   const auto found = state_.tasks.find(id);
-  if (found != state_.tasks.end() && found->second.asked) preparing_[id] = why;
+  if (found == state_.tasks.end()) return;
+  const auto& record = found->second;
+  if (record.asked || record.state == control::TaskState::kStarting) preparing_[id] = why;
 }
 
 void Executor::prepares(const std::string& id, const std::string& step) {

@@ -178,7 +178,8 @@ void LocalEngine::set_machine(placement::Node machine) {
 }
 
 void LocalEngine::set_nodes(std::vector<placement::Node> nodes) {
-  happened(control::event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(nodes))});
+  happened(
+      control::event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(nodes))});
 }
 
 void LocalEngine::offer_machine() {

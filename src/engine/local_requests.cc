@@ -185,6 +185,10 @@ void LocalEngine::connect_input(const Caller& caller, const std::string& id,
 }
 
 Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
+  if (state_.placed_by_others)
+    return fail(ErrorKind::kUnsupported,
+                "On a cluster its scheduler plans, and this daemon does not know how",
+                "'drover plan --kube' asks what the scheduler would do");
   const bool single = request.members.size() == 1;
   DROVER_TRY(auto tasks, complete(caller, request));
   if (single) tasks.front().gang.reset();

@@ -64,9 +64,10 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
   std::vector<std::string> lines;
   const auto& share = record.task.resources.share;
   if (!record.gpus.empty())
-    lines.push_back(fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
-                                fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                                share.whole() ? "" : " (not enforced)"));
+    lines.push_back(
+        fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
+                    fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
+                    share.whole() ? "" : " (not enforced)"));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }
@@ -74,7 +75,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
 /// Where a task that waits stands, and what would let it start.
 void add_outlook(const control::State& state, const control::TaskRecord& record, TimePoint now,
                  ExplanationView& view) {
-  if (!state.positions) return;
+  if (!state.positions || state.placed_by_others) return;
   const auto& job = control::job_id(record.task);
   const auto& order = state.positions->order;
   if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
@@ -185,7 +186,7 @@ NodeView LocalEngine::node() const {
 }
 
 std::vector<Views::Machine> LocalEngine::machines() const {
-  if (!state_.placed_by_others) return {{node(), inventory()}};
+  if (!state_.placed_by_others) return Api::machines();
   std::vector<Machine> machines;
   for (const auto& name : state_.cluster.nodes()) {
     const auto& node = *state_.cluster.node(name);

@@ -44,6 +44,8 @@ Result<std::optional<control::TaskRecord>> inspect(container::Containerizer& con
                                                    const control::State& state, const std::string& id,
                                                    const Log& log) {
   const auto* known = state.find(id);
+  // Where it is was told after its folder was written: the cluster knows that better (recover()).
+  if (state.placed_by_others && known != nullptr) return std::nullopt;
   const bool over = known == nullptr ? state.forgotten.contains(id) : control::is_final(known->state);
   if (over) return std::nullopt;
   const auto folder = containerizer.examine(id);

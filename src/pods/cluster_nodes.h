@@ -11,8 +11,8 @@
 
 namespace drover::pods {
 
-/// Of a Node object: what it can give out, its GPUs as its agent describes them, and its labels as attributes.
-/// Where no agent does, its GPUs are only counted.
+/// Of a Node object: what it can give out, its GPUs as its agent describes them, and its labels as
+/// attributes. Where no agent does, its GPUs are only counted.
 Result<placement::Node> placement_node(const nlohmann::json& node, const std::string& gpu_resource);
 
 }  // namespace drover::pods

@@ -15,11 +15,12 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 json node(int gpus) {
-  return {{"metadata", {{"name", "n1"}, {"labels", {{"kubernetes.io/hostname", "n1.lan"}, {"rack", "r7"}}}}},
-          {"spec", json::object()},
-          {"status",
-           {{"allocatable",
-             {{"cpu", "3500m"}, {"memory", "2Gi"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(gpus)}}}}}};
+  return {
+      {"metadata", {{"name", "n1"}, {"labels", {{"kubernetes.io/hostname", "n1.lan"}, {"rack", "r7"}}}}},
+      {"spec", json::object()},
+      {"status",
+       {{"allocatable",
+         {{"cpu", "3500m"}, {"memory", "2Gi"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(gpus)}}}}}};
 }
 
 gpu::Inventory two_gpus() {

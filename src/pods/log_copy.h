@@ -1,8 +1,9 @@
 #pragma once
 
-// What a pod has written, copied into a file as it was written: the API server's log of the container, without
-// the times that it puts before each line. A copy that broke off goes on where it was, in another life of the
-// daemon too: a file beside it says how far it came. Of what the node keeps; older lines are gone.
+// What a pod has written, copied into a file as it was written: the API server's log of the container,
+// without the times that it puts before each line. A copy that broke off goes on where it was, in another
+// life of the daemon too: a file beside it says how far it came. Of what the node keeps; older lines are
+// gone.
 
 #include <stop_token>
 #include <string>
@@ -14,9 +15,9 @@
 namespace drover::pods {
 
 struct LogTarget {
-  const Directory& sandbox;    ///< gets "stdout"
-  const Directory& task;       ///< gets "log.position"
-  uid_t owner = 0;             ///< of "stdout"
+  const Directory& sandbox;  ///< gets "stdout"
+  const Directory& task;     ///< gets "log.position"
+  uid_t owner = 0;           ///< of "stdout"
   gid_t group = 0;
 };
 

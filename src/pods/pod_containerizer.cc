@@ -109,11 +109,7 @@ Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& ap
 }
 
 PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks)
-    : api_(api),
-      options_(std::move(options)),
-      tasks_(std::move(tasks)),
-      store_(api),
-      threads_(kThreads) {}
+    : api_(api), options_(std::move(options)), tasks_(std::move(tasks)), store_(api), threads_(kThreads) {}
 
 PodContainerizer::~PodContainerizer() {
   informer_.reset();
@@ -223,7 +219,8 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
     }
     const auto view = view_of(attempt);
     const auto reaction = react(attempt->expected, view ? view->actual : Actual::kAbsent);
-    if (view && view->actual == Actual::kUnplaced && !view->why.empty() && view->why != attempt->waits) {
+    const bool waits = view && (view->actual == Actual::kUnplaced || view->actual == Actual::kPlaced);
+    if (waits && !view->why.empty() && view->why != attempt->waits) {
       attempt->waits = view->why;
       if (options_.watcher.waits) options_.watcher.waits(attempt->task, view->why);
     }
@@ -301,8 +298,9 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
     case News::kPutBack:
       attempt->over = true;
       if (watcher.put_back)
-        watcher.put_back(attempt->task, attempt->number,
-                         {ErrorKind::kUnavailable, view->why.empty() ? "its node refused it" : view->why, "", ""});
+        watcher.put_back(
+            attempt->task, attempt->number,
+            {ErrorKind::kUnavailable, view->why.empty() ? "its node refused it" : view->why, "", ""});
       return true;
   }
   return false;
@@ -318,7 +316,7 @@ void PodContainerizer::tell_end(const AttemptPointer& attempt, News news, const 
   if (news == News::kLost) {
     ending.lost = true;
     if (ending.message.empty())
-      ending.message = !view              ? "its pod is gone: nobody can say how it ended"
+      ending.message = !view               ? "its pod is gone: nobody can say how it ended"
                        : view->why.empty() ? "its node does not say how it ended"
                                            : view->why;
   } else if (ending.stopped && !asked && ending.exit_status != 0) {
@@ -421,7 +419,7 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->made = true;
   attempt->uid = view->uid;
   attempt->view = view;
-  struct ::stat owner {};
+  struct ::stat owner{};
   if (const auto folder = task_folder(task_id))
     if (const auto sandbox = folder->subdirectory(kSandbox); sandbox && ::fstat(sandbox->fd(), &owner) == 0) {
       attempt->user = owner.st_uid;
@@ -468,8 +466,8 @@ Status PodContainerizer::forget(const std::string& task_id) {
   return {};
 }
 
-Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(const std::string& task_id,
-                                                                       const container::ExecRequest& request) {
+Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(
+    const std::string& task_id, const container::ExecRequest& request) {
   const auto attempt = find(task_id);
   const auto view = attempt ? view_of(attempt) : nullptr;
   if (!view || view->actual != Actual::kRunning)
@@ -567,7 +565,8 @@ void PodContainerizer::finish_output(const AttemptPointer& attempt) {
   });
   const auto copied = copy_output(*attempt, false, limit.get_token());
   if (!copied && copied.error().kind != ErrorKind::kNotFound && options_.watcher.log)
-    options_.watcher.log(fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
+    options_.watcher.log(
+        fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
 }
 
 }  // namespace drover::pods

@@ -31,10 +31,10 @@ struct PodContainerizerOptions {
   PodSettings pods;
   std::string state;  ///< the daemon's folder: copies are in tasks/<id>/sandbox
   container::Watcher watcher;
-  std::optional<kube::ServerConfig> server = {};    ///< of the same API server: for commands in containers
-  std::chrono::milliseconds again{2000};            ///< what failed is tried again after it
-  std::chrono::milliseconds listing{5 * 60'000};    ///< how long the first look at the cluster may take
-  std::chrono::milliseconds last_words{20'000};     ///< how long what a task wrote last may take to come
+  std::optional<kube::ServerConfig> server = {};  ///< of the same API server: for commands in containers
+  std::chrono::milliseconds again{2000};          ///< what failed is tried again after it
+  std::chrono::milliseconds listing{5 * 60'000};  ///< how long the first look at the cluster may take
+  std::chrono::milliseconds last_words{20'000};   ///< how long what a task wrote last may take to come
   std::size_t followed = 256;  ///< so many outputs are copied while they are written; others at their end
 };
 
@@ -94,9 +94,9 @@ class PodContainerizer final : public container::Containerizer {
   const PodContainerizerOptions options_;
   const Directory tasks_;
   PodStore store_;
-  mutable std::mutex mutex_;  ///< of what follows
-  std::map<std::string, AttemptPointer> attempts_;     ///< by task
-  std::set<std::string> cleaned_;                      ///< tasks of which nothing is to be left
+  mutable std::mutex mutex_;                                 ///< of what follows
+  std::map<std::string, AttemptPointer> attempts_;           ///< by task
+  std::set<std::string> cleaned_;                            ///< tasks of which nothing is to be left
   std::map<std::string, std::map<std::string, View>> pods_;  ///< by task, by key: all of this journal
   std::size_t followed_ = 0;
   std::condition_variable none_followed_;

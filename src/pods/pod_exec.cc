@@ -39,14 +39,13 @@ std::vector<std::string> words_of(const container::ExecRequest& request) {
 Result<std::unique_ptr<container::ExecProcess>> start_exec(const kube::ServerConfig& server,
                                                            const PodView& pod,
                                                            const container::ExecRequest& request) {
-  DROVER_TRY(auto command,
-             kube::RemoteCommand::start(server, {.name_space = pod.name_space,
-                                                 .pod = pod.name,
-                                                 .container = kContainer,
-                                                 .command = words_of(request),
-                                                 .tty = request.tty,
-                                                 .rows = request.rows,
-                                                 .columns = request.columns}));
+  DROVER_TRY(auto command, kube::RemoteCommand::start(server, {.name_space = pod.name_space,
+                                                               .pod = pod.name,
+                                                               .container = kContainer,
+                                                               .command = words_of(request),
+                                                               .tty = request.tty,
+                                                               .rows = request.rows,
+                                                               .columns = request.columns}));
   return std::make_unique<PodExec>(std::move(command));
 }
 

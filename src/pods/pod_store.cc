@@ -49,7 +49,8 @@ Result<json> PodStore::make(const json& pod, int priority) {
     // Of an attempt before there may be one yet.
     const auto service = write_gang_service(*made);
     const auto& metadata = service.at("metadata");
-    DROVER_CHECK_OK(api_.apply({kServices, metadata.at("namespace"), metadata.at("name")}, service, "drover"));
+    DROVER_CHECK_OK(
+        api_.apply({kServices, metadata.at("namespace"), metadata.at("name")}, service, "drover"));
   }
   return made;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -15,6 +16,11 @@ namespace drover::pods {
 namespace {
 
 using nlohmann::json;
+
+/// Why a container waits that its node cannot start, whatever it tries.
+constexpr std::array<std::string_view, 4> kHopeless = {"ImagePullBackOff", "ErrImageNeverPull",
+                                                       "InvalidImageName", "CreateContainerConfigError"};
+constexpr int kNotStarted = 125;  ///< as engines of containers say it
 
 const json& part(const json& value, std::string_view name) {
   static const json none;
@@ -90,7 +96,9 @@ class StatusReader {
       return go(Actual::kRunning, Actual::kRunningLeaving, Actual::kRunningEvicted);
     }
     if (view_.node.empty()) return unplaced();
+    if (cannot_start()) return;
     go(Actual::kPlaced, Actual::kPlacedLeaving, Actual::kPlacedEvicted);
+    if (view_.why.empty()) view_.why = text(part(state_, "waiting"), "message");
   }
 
  private:
@@ -120,6 +128,18 @@ class StatusReader {
       ending.message = text(terminated, "message");
     if (text(status_, "reason") == "Evicted") ending.message = text(status_, "message");
     ending.finished_at = time(terminated, "finishedAt").value_or(TimePoint{});
+  }
+
+  /// Its node would try for ever: the task ends instead, as on one machine.
+  bool cannot_start() {
+    const auto& waiting = part(state_, "waiting");
+    const auto reason = text(waiting, "reason");
+    if (leaving_ || std::ranges::find(kHopeless, reason) == kHopeless.end()) return false;
+    view_.actual = Actual::kEnded;
+    view_.ending.exit_status = kNotStarted;
+    const auto said = text(waiting, "message");
+    view_.ending.message = fmt::format("it could not be started: {}", said.empty() ? reason : said);
+    return true;
   }
 
   /// What was to bring its files has failed: then the task was never begun, and has an end all the same.

@@ -33,7 +33,8 @@ struct PodView {
   std::string address;                  ///< its own, or the node's where it has the node's network
   std::vector<std::string> gpus;        ///< UUIDs, as far as the scheduler has told
   std::optional<TimePoint> started_at;  ///< its container
-  /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the message says what is known.
+  /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the
+  /// message says what is known.
   workload::Ending ending;
   /// Why it waits for a node, was refused by one, or makes room; in words, may be empty.
   std::string why;

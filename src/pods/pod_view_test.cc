@@ -150,5 +150,32 @@ TEST(PodView, AnyObjectIsReadWithoutHarm) {
   EXPECT_EQ(read_pod(odd).ending.exit_status, 0);
 }
 
+TEST(PodView, WhatItsNodeCannotStartHasEnded) {
+  const auto waits = [](const char* reason) {
+    return read_pod(on_node(
+        pod("Pending", container({{"waiting", {{"reason", reason}, {"message", "no such image"}}}}))));
+  };
+  for (const auto* reason : {"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}) {
+    const auto view = waits(reason);
+    EXPECT_EQ(view.actual, Actual::kEnded) << reason;
+    EXPECT_EQ(view.ending.exit_status, 125);
+    EXPECT_THAT(view.ending.message, HasSubstr("no such image"));
+  }
+  EXPECT_EQ(waits("ErrImagePull").actual, Actual::kPlaced) << "it is tried once more";
+  EXPECT_EQ(waits("ErrImagePull").why, "no such image");
+}
+
+TEST(PodView, KnowsItsGpusItsAddressAndWhatHoldsIt) {
+  auto value = leaving(running());
+  value["metadata"]["annotations"]["drover.dev/gpus"] = "GPU-1,GPU-2";
+  value["metadata"]["finalizers"] = json::array({"other", kFinalizer});
+  value["status"]["podIP"] = "10.0.0.7";
+  const auto view = read_pod(value);
+  EXPECT_EQ(view.gpus, (std::vector<std::string>{"GPU-1", "GPU-2"}));
+  EXPECT_EQ(view.address, "10.0.0.7");
+  EXPECT_TRUE(view.leaving);
+  EXPECT_TRUE(view.held);
+}
+
 }  // namespace
 }  // namespace drover::pods

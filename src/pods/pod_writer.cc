@@ -122,7 +122,8 @@ class PodWriter {
     auto values = order_.environment;
     values.try_emplace("MESOS_SANDBOX", kSandboxMount);
     // Where it will be, nobody knows yet.
-    const bool is_told = task_.origin.kind != workload::OriginKind::kPerson && !task_.environment->contains("HOST");
+    const bool is_told =
+        task_.origin.kind != workload::OriginKind::kPerson && !task_.environment->contains("HOST");
     if (is_told) {
       values.erase("HOST");
       all.push_back({{"name", "HOST"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
@@ -241,6 +242,8 @@ class PodWriter {
       refuse("/fetch", "on a cluster no files are fetched so far", "put them into the image");
     if (task_.terminal || task_.takes_input)
       refuse("/stdin", "on a cluster a task takes no input so far", "leave it out");
+    if (task_.batch.idle_timeout)
+      refuse("/idle_timeout", "on a cluster nobody looks so far whether GPUs do nothing", "leave it out");
     if (task_.processes)
       refuse("/processes", "on a cluster the nodes say how many processes a task may have", "leave it out");
     if (!task_.name_space.empty())

@@ -107,8 +107,9 @@ TEST(PodWriter, PortsThatAreNotNamedAreThePodsOwn) {
   const std::map<std::string, std::string> none;
   auto pod = write_pod({server, 0, none, {31007, 31008}}, kSettings).value();
   EXPECT_FALSE(pod["spec"].contains("hostNetwork"));
-  EXPECT_EQ(pod["spec"]["containers"][0]["ports"],
-            json::parse(R"([{"containerPort":31007,"protocol":"TCP"},{"containerPort":31008,"protocol":"TCP"}])"));
+  EXPECT_EQ(
+      pod["spec"]["containers"][0]["ports"],
+      json::parse(R"([{"containerPort":31007,"protocol":"TCP"},{"containerPort":31008,"protocol":"TCP"}])"));
   server.network.ports[1].host_port = 9000;
   pod = write_pod({server, 0, none, {31007, 9000}}, kSettings).value();
   EXPECT_EQ(pod["spec"]["hostNetwork"], true) << "who names a port of the machine is found there";
@@ -157,6 +158,7 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   auto bad = task();
   bad.image.reset();
   bad.privileged = true;
+  bad.batch.idle_timeout = std::chrono::milliseconds(1000);
   bad.devices = {"vendor.com/net=eth1"};
   bad.fetch = std::vector<workload::Fetch>{{.uri = "http://x/y"}};
   bad.takes_input = true;
@@ -166,7 +168,7 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   bad.resources.share.milli = 500;
   EXPECT_THAT(refused(bad),
               ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/stdin",
-                                              "/processes", "/namespace", "/gpus"));
+                                              "/processes", "/namespace", "/gpus", "/idle_timeout"));
   for (const auto* image :
        {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
     auto local = task();

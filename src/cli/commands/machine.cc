@@ -114,19 +114,25 @@ Result<int> gpus(Context& context, const TableOptions& options) {
     print_json(machine);
     return 0;
   }
-  std::vector<std::string> header{"GPU",  "MODEL", "MEMORY", "USE", "TEMP", "HEALTH", "USED BY",
-                                  "UUID", "PCI",   "NUMA",   "ECC"};
+  std::vector<std::string> header{"GPU",     "MODEL", "MEMORY", "USE",  "TEMP", "HEALTH",
+                                  "USED BY", "UUID",  "PCI",    "NUMA", "ECC"};
   const bool several = are_several(machine.value("gpus", json::array()));
   if (several) header.insert(header.begin(), "NODE");
   Table table(std::move(header));
   for (const auto& gpu : machine.value("gpus", json::array())) {
     const auto usage = gpu.value("usage", json());
     const auto ecc = gpu.value("ecc", json());
-    std::vector<Cell> row{
-               shown(gpu, "index"), shown(gpu, "model"), memory_of(gpu, usage),
-               number_of(usage, "gpu_percent", "%"), number_of(usage, "temperature", "C"), health_of_gpu(gpu),
-               users_of(gpu, usage), shown(gpu, "uuid"), shown(gpu, "pci"), shown(gpu, "numa_node"),
-               ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"};
+    std::vector<Cell> row{shown(gpu, "index"),
+                          shown(gpu, "model"),
+                          memory_of(gpu, usage),
+                          number_of(usage, "gpu_percent", "%"),
+                          number_of(usage, "temperature", "C"),
+                          health_of_gpu(gpu),
+                          users_of(gpu, usage),
+                          shown(gpu, "uuid"),
+                          shown(gpu, "pci"),
+                          shown(gpu, "numa_node"),
+                          ecc.is_boolean() ? (ecc.get<bool>() ? "on" : "off") : "-"};
     if (several) row.insert(row.begin(), shown(gpu, "node"));
     table.add(std::move(row));
   }

@@ -305,8 +305,8 @@ void add_serve(CLI::App& app, Context& context) {
       ->type_name("DIR")
       ->capture_default_str();
   add_log_flags(*command, options->log);
-  for (const auto add : {add_serve_tcp, add_serve_engine, add_serve_gpu, add_serve_container, add_serve_device, add_serve_image,
-                         add_serve_sharing})
+  for (const auto add : {add_serve_tcp, add_serve_engine, add_serve_gpu, add_serve_container,
+                         add_serve_device, add_serve_image, add_serve_sharing})
     add(*command, *options);
   on_call(command, context, options, serve);
 }

@@ -75,8 +75,8 @@ class Api {
   /// within a second. kNotFound when the resource version is too old: list again.
   using TakeEvent = std::function<Status(const WatchEvent&)>;
   virtual Status watch(const WatchRequest& request, const TakeEvent& take, const std::stop_token& stop) = 0;
-  /// Hands over what is no object but a text, as it comes: what a container has written. Until the server ends
-  /// it, which may be never, or `take` fails. Asked once. Stops within a second.
+  /// Hands over what is no object but a text, as it comes: what a container has written. Until the server
+  /// ends it, which may be never, or `take` fails. Asked once. Stops within a second.
   using TakeText = std::function<Status(std::string_view piece)>;
   virtual Status read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop);
 

@@ -54,7 +54,8 @@ constexpr std::size_t kMostMessage = 4 << 20;
 constexpr int kNotExecutable = 126, kNotThere = 127;
 constexpr const char* kProtocols = "v5.channel.k8s.io, v4.channel.k8s.io";
 // Channels: the first byte of each message.
-constexpr char kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3, kResize = 4, kClose = static_cast<char>(255);
+constexpr char kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3, kResize = 4,
+               kClose = static_cast<char>(255);
 
 std::string target_of(const RemoteCommandRequest& request) {
   auto target = url_path({kPods, request.name_space, request.pod, "exec"});
@@ -88,12 +89,11 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     port_ = url->has_port() ? std::string(url->port()) : "443";
     DROVER_CHECK_OK(trust());
     std::optional<Status> opened;
-    asio::co_spawn(
-        context_, [&]() -> asio::awaitable<void> { opened = co_await connect(); }, asio::detached);
+    asio::co_spawn(context_, [&]() -> asio::awaitable<void> { opened = co_await connect(); }, asio::detached);
     context_.run_for(kOpening);
     if (!opened)
-      return fail(ErrorKind::kTimeout, fmt::format("The API server did not start the command within {} s",
-                                                   kOpening.count()));
+      return fail(ErrorKind::kTimeout,
+                  fmt::format("The API server did not start the command within {} s", kOpening.count()));
     return *opened;
   }
 
@@ -202,8 +202,9 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     co_await stream_->async_handshake(answer, host_, target_of(request_), done());
     if (error == websocket::error::upgrade_declined) {
       const auto refusal = read_refusal(static_cast<int>(answer.result_int()), answer.body());
-      co_return Failure(refusal_error(refusal, fmt::format("Failed to run a command in pod '{}'", request_.pod),
-                                      {.verb = "create", .path = {kPods, request_.name_space, request_.pod, "exec"}}));
+      co_return Failure(
+          refusal_error(refusal, fmt::format("Failed to run a command in pod '{}'", request_.pod),
+                        {.verb = "create", .path = {kPods, request_.name_space, request_.pod, "exec"}}));
     }
     if (error) co_return failed("run the command");
     half_closes_ = answer[beast::http::field::sec_websocket_protocol].starts_with("v5");
@@ -224,7 +225,9 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
       if (!message.empty()) {
         const auto rest = message.substr(1);
         if (message.front() == kStatus) outcome_ = read_exit_status(std::string(rest));
-        auto* target = message.front() == kOutput ? &output_ : message.front() == kErrors ? &errors_ : nullptr;
+        auto* target = message.front() == kOutput   ? &output_
+                       : message.front() == kErrors ? &errors_
+                                                    : nullptr;
         // A reader who has gone is no trouble: the rest is read all the same.
         if (target != nullptr && target->is_open())
           co_await asio::async_write(*target, asio::buffer(rest.data(), rest.size()), done());
@@ -293,7 +296,8 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
   asio::ssl::context tls_{asio::ssl::context::tls_client};
   std::optional<Stream> stream_;
   asio::posix::stream_descriptor input_{context_}, output_{context_}, errors_{context_};
-  asio::steady_timer drained_{context_, asio::steady_timer::time_point::max()};  ///< cancelled when all is sent
+  asio::steady_timer drained_{context_,
+                              asio::steady_timer::time_point::max()};  ///< cancelled when all is sent
   std::deque<std::string> waiting_;
   std::optional<Result<int>> outcome_;
   bool half_closes_ = false;
@@ -309,7 +313,8 @@ Result<int> read_exit_status(const std::string& text) {
       if (text_at(cause, "/reason") == "ExitCode") {
         const auto number = text_at(cause, "/message");
         int code = 0;
-        if (std::from_chars(number.data(), number.data() + number.size(), code).ec == std::errc()) return code;
+        if (std::from_chars(number.data(), number.data() + number.size(), code).ec == std::errc())
+          return code;
       }
   const auto message = text_at(*status, "/message");
   // As shells say it; runtimes have only words for it.

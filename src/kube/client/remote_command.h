@@ -1,8 +1,8 @@
 #pragma once
 
 // A command in the container of a pod, by the API server: its input and outputs as descriptors, over a
-// WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older servers). Whoever lets go of it
-// ends the connection; what the command has started may go on.
+// WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older servers). Whoever lets go of
+// it ends the connection; what the command has started may go on.
 
 #include <memory>
 #include <string>

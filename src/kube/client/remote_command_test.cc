@@ -10,15 +10,17 @@ using ::testing::HasSubstr;
 
 TEST(RemoteCommand, EndsAsTheServerSays) {
   EXPECT_EQ(read_exit_status(R"({"status":"Success"})").value(), 0);
-  EXPECT_EQ(read_exit_status(R"({"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with…",
+  EXPECT_EQ(
+      read_exit_status(R"({"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with…",
                                  "details":{"causes":[{"reason":"ExitCode","message":"42"}]}})")
-                .value(),
-            42);
+          .value(),
+      42);
 }
 
 TEST(RemoteCommand, OneThatCouldNotBeRunSaysWhy) {
   const auto failure = [](const std::string& message) {
-    return read_exit_status(R"({"status":"Failure","reason":"InternalError","message":")" + message + R"("})");
+    return read_exit_status(R"({"status":"Failure","reason":"InternalError","message":")" + message +
+                            R"("})");
   };
   EXPECT_EQ(failure("exec: nope: executable file not found in $PATH").value(), 127);
   EXPECT_EQ(failure("exec: /etc/passwd: permission denied").value(), 126);

@@ -142,9 +142,10 @@ Result<json> FakeApi::answer(const ApiRequest& request) {
       if (!uid.empty() && uid != text_at(found->second, "/metadata/uid"))
         return refused(ErrorKind::kConflict, request, "the uid is another");
     }
-    if (is_held(found->second)) {
+    if (honours_finalizers_ && is_held(found->second)) {
       auto now = found->second;
-      now["metadata"]["deletionTimestamp"] = format_time(std::chrono::floor<std::chrono::seconds>(wall_clock()));
+      now["metadata"]["deletionTimestamp"] =
+          format_time(std::chrono::floor<std::chrono::seconds>(wall_clock()));
       keep(request, found->second, std::move(now));
       return found->second;
     }
@@ -155,7 +156,7 @@ Result<json> FakeApi::answer(const ApiRequest& request) {
   }
   if (found != objects.end()) {
     DROVER_TRY(auto now, change(request, found->second));
-    if (!text_at(now, "/metadata/deletionTimestamp").empty() && !is_held(now)) {
+    if (honours_finalizers_ && !text_at(now, "/metadata/deletionTimestamp").empty() && !is_held(now)) {
       keep(request, found->second, nullptr);
       objects.erase(found);
     }
@@ -320,6 +321,11 @@ void FakeApi::fail_next(std::vector<Error> errors) {
 void FakeApi::recover() {
   const std::lock_guard lock(mutex_);
   failures_.clear();
+}
+
+void FakeApi::honour_finalizers() {
+  const std::lock_guard lock(mutex_);
+  honours_finalizers_ = true;
 }
 
 void FakeApi::serve(const Resource& resource) {

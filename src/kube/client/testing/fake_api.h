@@ -29,6 +29,9 @@ class FakeApi : public Api {
   /// They fail no more.
   void recover();
   void set_text(const ObjectPath& path, std::string text);
+  /// From now on what has finalizers stays when it is deleted, until the last one is taken off. Else nobody
+  /// asks for them.
+  void honour_finalizers();
   /// What is_served() finds.
   void serve(const Resource& resource);
   /// All watches end, as the server ends them every few minutes.
@@ -63,13 +66,14 @@ class FakeApi : public Api {
   std::map<std::string, Objects> objects_;              ///< by resource, by key
   std::map<std::string, nlohmann::json> last_applied_;  ///< by resource, key and manager
   std::map<std::string, nlohmann::json> served_;        ///< by apiVersion, lists of {name}
-  std::map<std::string, std::string> texts_;             ///< by url_path()
+  std::map<std::string, std::string> texts_;            ///< by url_path()
   std::deque<Past> history_;
   std::deque<Error> failures_;
   std::vector<ApiRequest> requests_;
   std::uint64_t version_ = 100;
   std::uint64_t forgotten_ = 0;  ///< versions up to this one
-  int ended_ = 0;                ///< how often all watches were ended
+  bool honours_finalizers_ = false;
+  int ended_ = 0;  ///< how often all watches were ended
   int watches_ = 0;
 };
 
