@@ -15,6 +15,7 @@
 #include "kube/client/server_version.h"
 #include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
+#include "task_space.h"
 
 namespace drover {
 namespace {
@@ -64,8 +65,12 @@ class NodeWatch {
 
 class ClusterDaemon {
  public:
-  ClusterDaemon(const cli::ServeOptions& options, std::unique_ptr<kube::ApiClient> api)
-      : options_(options), api_(std::move(api)) {}
+  ClusterDaemon(const cli::ServeOptions& options, std::unique_ptr<kube::ApiClient> api, std::stop_source stop)
+      : options_(options), api_(std::move(api)), stop_(std::move(stop)) {}
+  /// What still waits for the API server need not.
+  ~ClusterDaemon() { stop_.request_stop(); }
+  ClusterDaemon(const ClusterDaemon&) = delete;
+  ClusterDaemon& operator=(const ClusterDaemon&) = delete;
 
   Status start(Opened opened) {
     DROVER_TRY(const auto version, kube::server_version(*api_));
@@ -82,7 +87,9 @@ class ClusterDaemon {
     pods.pods.host_paths = options_.allow_host_paths;
     pods.state = options_.state;
     pods.server = api_->config();
-    DROVER_CHECK_OK(daemon_.open(opened.id, daemon_.ports(), std::move(opened.journal), std::move(state),
+    auto ports = daemon_.ports();
+    ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
+    DROVER_CHECK_OK(daemon_.open(opened.id, std::move(ports), std::move(opened.journal), std::move(state),
                                  std::move(view)));
     nodes_ =
         std::make_unique<NodeWatch>(*api_, pods.pods.gpu_resource, daemon_.context(),
@@ -103,6 +110,7 @@ class ClusterDaemon {
  private:
   const cli::ServeOptions& options_;
   const std::unique_ptr<kube::ApiClient> api_;
+  std::stop_source stop_;             ///< of what is asked of it
   Daemon daemon_{options_};           ///< uses what stands above
   std::unique_ptr<NodeWatch> nodes_;  ///< goes first: it posts to the daemon
 };
@@ -111,8 +119,9 @@ class ClusterDaemon {
 
 Status run_cluster(const cli::ServeOptions& options, Opened opened) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
-  DROVER_TRY(auto api, kube::ApiClient::open(std::move(config)));
-  ClusterDaemon daemon(options, std::move(api));
+  const std::stop_source stop;
+  DROVER_TRY(auto api, kube::ApiClient::open(std::move(config), stop.get_token()));
+  ClusterDaemon daemon(options, std::move(api), stop);
   DROVER_CHECK_OK(daemon.start(std::move(opened)));
   daemon.run();
   return {};

@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <string_view>
+#include <sstream>
 
 #include "base/instant.h"
 #include "pods/pod_view.h"
@@ -18,24 +16,26 @@ namespace drover::pods {
 namespace {
 
 constexpr const char* kPositionFile = "log.position";
-constexpr int kPositionWidth = 63;  ///< of its line, so that one replaces the other
+constexpr std::size_t kPositionWidth = 255;  ///< of its line, so that one replaces the other
 constexpr std::size_t kSeconds = std::string_view("2026-11-27T14:05:09").size();
 constexpr std::size_t kNanosDigits = 9;
+constexpr std::size_t kLongestTime = 40;
 
-/// How far a copy has come: the time of its last line, and the bytes of the file by then.
+/// How far a copy has come: after the last whole line.
 struct Position {
-  std::string time;
-  off_t bytes = 0;
+  std::string pod;  ///< whose it is: each has a clock of its own
+  std::string time = "-";
+  off_t bytes = 0;  ///< of the file
 };
 
-Position read_position(const Directory& folder) {
+Position read_position(const Directory& folder, const std::string& pod) {
   Position position;
-  const auto text = folder.read(kPositionFile);
-  if (!text) return position;
-  const auto space = text->find(' ');
-  if (space == std::string::npos) return position;
-  std::from_chars(text->data() + space + 1, text->data() + text->size(), position.bytes);
-  position.time = text->substr(0, space);
+  if (const auto text = folder.read(kPositionFile)) {
+    std::istringstream words(*text);
+    words >> position.bytes >> position.time >> position.pod;
+  }
+  if (position.pod != pod) position.time = "-";
+  position.pod = pod;
   return position;
 }
 
@@ -43,48 +43,63 @@ Position read_position(const Directory& folder) {
 class LogLines {
  public:
   LogLines(UniqueFd file, UniqueFd position_file, Position position)
-      : file_(std::move(file)), position_file_(std::move(position_file)), position_(std::move(position)) {}
+      : file_(std::move(file)),
+        position_file_(std::move(position_file)),
+        position_(std::move(position)),
+        bytes_(position_.bytes) {}
 
   Status take(std::string_view piece) {
-    rest_ += piece;
-    std::string whole;
-    std::size_t begin = 0;
-    for (auto end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
-      add(std::string_view(rest_).substr(begin, end + 1 - begin), whole);
-      begin = end + 1;
+    std::string content;
+    auto whole = position_;
+    for (const char c : piece) {
+      if (in_head_ && take_head(c, content)) continue;
+      if (!is_known_) content += c;
+      if (c == '\n') end_line(content.size(), whole);
     }
-    rest_.erase(0, begin);
-    return write(whole);
+    return write(content, whole);
   }
   /// What ends without a line's end.
   Status finish() {
-    std::string whole;
-    if (!rest_.empty()) add(rest_, whole);
-    rest_.clear();
-    return write(whole);
+    std::string content;
+    auto whole = position_;
+    if (in_head_ && !is_known_) content = std::exchange(head_, "");
+    end_line(content.size(), whole);
+    return write(content, whole);
   }
 
  private:
-  void add(std::string_view line, std::string& whole) {
-    const auto space = line.find(' ');
-    const auto time = ordered_time(line.substr(0, space));
-    if (time.empty() || space == std::string_view::npos) {  // no time stands before it
-      if (!is_known_) whole += line;
-      return;
+  /// Whether this character stands before what was written.
+  bool take_head(char c, std::string& content) {
+    if (c != ' ' && c != '\n' && head_.size() < kLongestTime) {
+      head_ += c;
+      return true;
     }
-    is_known_ = !position_.time.empty() && time <= position_.time;
-    if (is_known_) return;
-    newest_ = time;
-    whole += line.substr(space + 1);
+    in_head_ = false;
+    const auto time = c == ' ' ? ordered_time(head_) : "";
+    if (!time.empty()) {
+      is_known_ = time <= position_.time;
+      line_time_ = time;
+    } else if (!is_known_) {
+      content += head_;
+    }
+    head_.clear();
+    return !time.empty();
   }
 
-  Status write(const std::string& text) {
-    if (text.empty()) return {};
-    DROVER_CHECK_OK(write_all(file_.get(), text, "stdout"));
-    position_.bytes += static_cast<off_t>(text.size());
-    if (newest_ > position_.time) position_.time = newest_;
-    const auto line =
-        fmt::format("{:<{}}\n", fmt::format("{} {}", position_.time, position_.bytes), kPositionWidth);
+  void end_line(std::size_t written, Position& whole) {
+    in_head_ = true;
+    if (is_known_) return;
+    whole.bytes = bytes_ + static_cast<off_t>(written);
+    if (!line_time_.empty()) whole.time = line_time_;
+  }
+
+  Status write(const std::string& content, const Position& whole) {
+    DROVER_CHECK_OK(write_all(file_.get(), content, "stdout"));
+    bytes_ += static_cast<off_t>(content.size());
+    if (whole.bytes == position_.bytes) return {};
+    position_ = whole;
+    const auto line = fmt::format(
+        "{:<{}}\n", fmt::format("{} {} {}", position_.bytes, position_.time, position_.pod), kPositionWidth);
     if (::pwrite(position_file_.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size()))
       return {};
     return fail(ErrorKind::kUnavailable,
@@ -93,20 +108,19 @@ class LogLines {
 
   const UniqueFd file_, position_file_;
   Position position_;
-  std::string rest_, newest_;
+  off_t bytes_;  ///< of the file, with a line that is not whole yet
+  std::string head_, line_time_;
+  bool in_head_ = true;
   bool is_known_ = false;  ///< whether the line that was met last is in the file already
 };
 
-Result<UniqueFd> open_output(const LogTarget& target, off_t size) {
-  DROVER_TRY(auto file, target.sandbox.open_file("stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  // What a copy that was killed wrote last comes again.
-  if (::ftruncate(file.get(), size) != 0)
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("'stdout' of the sandbox cannot be gone on with: {}", std::strerror(errno)));
-  if (::geteuid() == 0 && ::fchown(file.get(), target.owner, target.group) != 0)
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("'stdout' of the sandbox cannot be given to its user: {}", std::strerror(errno)));
-  return file;
+Result<UniqueFd> open_output(const Directory& task, off_t size) {
+  DROVER_TRY(const auto sandbox, task.subdirectory(kSandboxFolder));
+  DROVER_TRY(auto file, sandbox.open_file("stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  // What a copy that broke off wrote last comes again.
+  if (::ftruncate(file.get(), size) == 0) return file;
+  return fail(ErrorKind::kUnavailable,
+              fmt::format("'stdout' of the sandbox cannot be gone on with: {}", std::strerror(errno)));
 }
 
 }  // namespace
@@ -119,16 +133,16 @@ std::string ordered_time(std::string_view time) {
   return fmt::format("{}{}Z", time.substr(0, kSeconds), fraction);
 }
 
-Status copy_log(kube::Api& api, const kube::ObjectPath& pod, const LogTarget& target, bool follow,
+Status copy_log(kube::Api& api, const kube::ObjectPath& pod, const Directory& task, bool follow,
                 const std::stop_token& stop) {
-  auto position = read_position(target.task);
-  DROVER_TRY(auto file, open_output(target, position.bytes));
-  DROVER_TRY(auto position_file, target.task.open_file(kPositionFile, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  auto position = read_position(task, pod.name);
+  DROVER_TRY(auto file, open_output(task, position.bytes));
+  DROVER_TRY(auto position_file, task.open_file(kPositionFile, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   kube::ApiRequest request{.verb = "get", .path = pod};
   request.path.subresource = "log";
   request.query = {{"container", kContainer}, {"timestamps", "true"}};
   if (follow) request.query["follow"] = "true";
-  if (!position.time.empty())
+  if (position.time.size() > kSeconds)
     request.query["sinceTime"] = fmt::format("{}Z", std::string_view(position.time).substr(0, kSeconds));
   LogLines lines(std::move(file), std::move(position_file), std::move(position));
   DROVER_CHECK_OK(api.read(request, [&](std::string_view piece) { return lines.take(piece); }, stop));

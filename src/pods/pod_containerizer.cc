@@ -1,14 +1,12 @@
 #include "pods/pod_containerizer.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <thread>
 
 #include "base/pause.h"
 #include "container/environment.h"
@@ -24,7 +22,6 @@ using nlohmann::json;
 
 constexpr std::size_t kThreads = 16;
 constexpr const char* kQuarantine = ".quarantine";
-constexpr const char* kSandbox = "sandbox";
 constexpr std::chrono::seconds kLeftoverPause{1};
 constexpr int kLeftoverLooks = 30;
 
@@ -66,8 +63,6 @@ struct PodContainerizer::Attempt {
   int number = 0;
   kube::ObjectPath path;
   int priority = 0;
-  uid_t user = 0;
-  gid_t group = 0;
   std::mutex mutex;  ///< of what is done: held while the API server is asked
   Expected expected = Expected::kWaiting;
   bool made = false;  ///< it is there, or was
@@ -82,16 +77,20 @@ struct PodContainerizer::Attempt {
   std::string uid;
   View view;  ///< null: nothing is there
 
-  std::mutex output_mutex;
-  std::condition_variable output_ended;
-  bool output_followed = false;
-  std::stop_source output_stop;
+  /// What was told may be older than what was answered, and the other way round.
+  void take(View seen) {
+    if (seen && view && seen->uid == view->uid && seen->version < view->version) return;
+    if (seen) uid = seen->uid;
+    view = std::move(seen);
+  }
+
+  OutputCopies::CopyPointer output;
 };
 
 Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& api,
                                                                    PodContainerizerOptions options) {
   DROVER_TRY(auto state, Directory::create(options.state, 0711));
-  DROVER_TRY(auto tasks, state.make_subdirectory("tasks", 0711));
+  DROVER_TRY(auto tasks, state.make_subdirectory("tasks", 0700));
   std::unique_ptr<PodContainerizer> made(new PodContainerizer(api, std::move(options), std::move(tasks)));
   const auto& settings = made->options_;
   made->informer_ = std::make_unique<kube::Informer<PodView>>(
@@ -109,21 +108,18 @@ Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& ap
 }
 
 PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks)
-    : api_(api), options_(std::move(options)), tasks_(std::move(tasks)), store_(api), threads_(kThreads) {}
+    : options_(std::move(options)),
+      tasks_(std::move(tasks)),
+      store_(api),
+      outputs_(api, tasks_, options_.outputs),
+      threads_(kThreads) {}
 
 PodContainerizer::~PodContainerizer() {
   informer_.reset();
-  std::vector<AttemptPointer> attempts;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [task, attempt] : attempts_) attempts.push_back(attempt);
-  }
   stop_.request_stop();
-  for (const auto& attempt : attempts) attempt->output_stop.request_stop();
+  outputs_.stop();
   threads_.stop();
   threads_.join();
-  std::unique_lock lock(mutex_);
-  none_followed_.wait(lock, [this] { return followed_ == 0; });
 }
 
 // What is seen
@@ -147,10 +143,7 @@ void PodContainerizer::seen(const kube::Change<PodView>& change) {
     else if (found->second->number == view->attempt)
       attempt = found->second;
     if (attempt && !attempt->uid.empty() && attempt->uid != view->uid) attempt = nullptr;
-    if (attempt) {
-      attempt->view = change.now;
-      if (change.now) attempt->uid = view->uid;
-    }
+    if (attempt) attempt->take(change.now);
   }
   if (attempt) soon(attempt);
   // It was made late.
@@ -165,12 +158,10 @@ void PodContainerizer::let_go(const View& view) {
   });
 }
 
-/// What the server has answered is newer than what was told.
 void PodContainerizer::see(const AttemptPointer& attempt, const std::optional<json>& pod) {
   auto view = pod ? std::make_shared<const PodView>(read_pod(*pod)) : nullptr;
   const std::lock_guard lock(mutex_);
-  if (view) attempt->uid = view->uid;
-  attempt->view = std::move(view);
+  attempt->take(std::move(view));
 }
 
 PodContainerizer::View PodContainerizer::view_of(const AttemptPointer& attempt) const {
@@ -279,7 +270,7 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
     case News::kStarted:
       attempt->expected = Expected::kRunning;
       tell_start(attempt, view);
-      follow_output(attempt);
+      outputs_.follow(attempt->output);
       return true;
     case News::kEvicted:
       attempt->expected = Expected::kStopping;
@@ -324,7 +315,9 @@ void PodContainerizer::tell_end(const AttemptPointer& attempt, News news, const 
         fmt::format("exited with status {} after somebody had deleted its pod", ending.exit_status);
   }
   if (ending.finished_at == TimePoint{}) ending.finished_at = wall_clock();
-  finish_output(attempt);
+  if (const auto copied = outputs_.finish(attempt->output); !copied && options_.watcher.log)
+    options_.watcher.log(
+        fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
   options_.watcher.ended(attempt->task, std::move(ending));
 }
 
@@ -361,18 +354,14 @@ Status PodContainerizer::launch(const container::Launch& launch) {
   auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports}, options_.pods);
   if (!pod) return Failure(join(pod.error()));
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));
-  DROVER_TRY(const auto sandbox, folder.make_subdirectory(kSandbox, 0755));
-  if (::geteuid() == 0 && ::fchown(sandbox.fd(), launch.task.user.uid, launch.task.user.gid) != 0)
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("The sandbox of '{}' cannot be given to its user", launch.task.id));
+  DROVER_CHECK_OK(folder.make_subdirectory(kSandboxFolder, 0755));
   DROVER_CHECK_OK(folder.write("record", launch.record, 0600));
   const auto attempt = std::make_shared<Attempt>();
   attempt->task = launch.task.id;
   attempt->number = launch.attempt;
   attempt->path = path_of(read_pod(*pod));
   attempt->priority = launch.task.priority;
-  attempt->user = launch.task.user.uid;
-  attempt->group = launch.task.user.gid;
+  attempt->output = OutputCopies::begin(attempt->task, attempt->path);
   attempt->pod = std::move(*pod);
   {
     const std::lock_guard lock(mutex_);
@@ -419,12 +408,7 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->made = true;
   attempt->uid = view->uid;
   attempt->view = view;
-  struct ::stat owner{};
-  if (const auto folder = task_folder(task_id))
-    if (const auto sandbox = folder->subdirectory(kSandbox); sandbox && ::fstat(sandbox->fd(), &owner) == 0) {
-      attempt->user = owner.st_uid;
-      attempt->group = owner.st_gid;
-    }
+  attempt->output = OutputCopies::begin(task_id, attempt->path);
   {
     const std::lock_guard lock(mutex_);
     attempts_[task_id] = attempt;
@@ -447,7 +431,7 @@ Status PodContainerizer::clean(const std::string& task_id) {
   if (attempt) {
     const std::lock_guard lock(attempt->mutex);
     attempt->over = true;
-    attempt->output_stop.request_stop();
+    OutputCopies::break_off(attempt->output);
     const auto view = view_of(attempt);
     if (view) left.insert_or_assign(view->name_space + "/" + view->name, view);
   }
@@ -478,10 +462,6 @@ Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(
 
 // Folders
 
-Result<Directory> PodContainerizer::task_folder(const std::string& task_id) const {
-  return tasks_.subdirectory(task_id);
-}
-
 std::vector<std::string> PodContainerizer::known() const {
   std::set<std::string> ids;
   if (const auto names = tasks_.list())
@@ -494,7 +474,7 @@ std::vector<std::string> PodContainerizer::known() const {
 
 Result<container::FolderView> PodContainerizer::examine(const std::string& task_id) const {
   container::FolderView folder;
-  if (const auto found = task_folder(task_id))
+  if (const auto found = tasks_.subdirectory(task_id))
     if (auto record = found->read("record")) folder.record = std::move(*record);
   const std::lock_guard lock(mutex_);
   folder.alive = pods_.contains(task_id);
@@ -517,56 +497,7 @@ container::Containerizer::Quarantine PodContainerizer::quarantined() const {
 }
 
 std::string PodContainerizer::sandbox(const std::string& task_id) const {
-  return fmt::format("{}/{}/{}", tasks_.path(), task_id, kSandbox);
-}
-
-// What it writes
-
-Status PodContainerizer::copy_output(const Attempt& attempt, bool follow, const std::stop_token& stop) {
-  DROVER_TRY(const auto folder, task_folder(attempt.task));
-  DROVER_TRY(const auto sandbox, folder.subdirectory(kSandbox));
-  return copy_log(api_, attempt.path, {sandbox, folder, attempt.user, attempt.group}, follow, stop);
-}
-
-void PodContainerizer::follow_output(const AttemptPointer& attempt) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (followed_ >= options_.followed) return;
-    ++followed_;
-  }
-  {
-    const std::lock_guard lock(attempt->output_mutex);
-    attempt->output_followed = true;
-  }
-  std::thread([this, attempt] {
-    (void)copy_output(*attempt, true, attempt->output_stop.get_token());
-    {
-      const std::lock_guard lock(attempt->output_mutex);
-      attempt->output_followed = false;
-      attempt->output_ended.notify_all();
-    }
-    const std::lock_guard lock(mutex_);
-    if (--followed_ == 0) none_followed_.notify_all();
-  }).detach();
-}
-
-void PodContainerizer::finish_output(const AttemptPointer& attempt) {
-  {
-    std::unique_lock lock(attempt->output_mutex);
-    // It ends by itself once the container has.
-    attempt->output_ended.wait_for(lock, options_.last_words, [&] { return !attempt->output_followed; });
-    attempt->output_stop.request_stop();
-    attempt->output_ended.wait(lock, [&] { return !attempt->output_followed; });
-  }
-  std::stop_source limit;
-  asio::steady_timer timer(threads_, options_.last_words);
-  timer.async_wait([limit](const auto& error) mutable {
-    if (!error) limit.request_stop();
-  });
-  const auto copied = copy_output(*attempt, false, limit.get_token());
-  if (!copied && copied.error().kind != ErrorKind::kNotFound && options_.watcher.log)
-    options_.watcher.log(
-        fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
+  return fmt::format("{}/{}/{}", tasks_.path(), task_id, kSandboxFolder);
 }
 
 }  // namespace drover::pods

@@ -6,7 +6,6 @@
 
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "kube/client/config.h"
 #include "kube/client/informer.h"
 #include "pods/attempt.h"
+#include "pods/output_copies.h"
 #include "pods/pod_store.h"
 #include "pods/pod_view.h"
 #include "pods/pod_writer.h"
@@ -34,8 +34,7 @@ struct PodContainerizerOptions {
   std::optional<kube::ServerConfig> server = {};  ///< of the same API server: for commands in containers
   std::chrono::milliseconds again{2000};          ///< what failed is tried again after it
   std::chrono::milliseconds listing{5 * 60'000};  ///< how long the first look at the cluster may take
-  std::chrono::milliseconds last_words{20'000};   ///< how long what a task wrote last may take to come
-  std::size_t followed = 256;  ///< so many outputs are copied while they are written; others at their end
+  OutputLimits outputs = {};
 };
 
 class PodContainerizer final : public container::Containerizer {
@@ -85,21 +84,15 @@ class PodContainerizer final : public container::Containerizer {
   void soon(const AttemptPointer& attempt);
   void later(const AttemptPointer& attempt);
   AttemptPointer find(const std::string& task_id) const;
-  Result<Directory> task_folder(const std::string& task_id) const;
-  Status copy_output(const Attempt& attempt, bool follow, const std::stop_token& stop);
-  void follow_output(const AttemptPointer& attempt);
-  void finish_output(const AttemptPointer& attempt);
 
-  kube::Api& api_;
   const PodContainerizerOptions options_;
   const Directory tasks_;
   PodStore store_;
+  OutputCopies outputs_;
   mutable std::mutex mutex_;                                 ///< of what follows
   std::map<std::string, AttemptPointer> attempts_;           ///< by task
   std::set<std::string> cleaned_;                            ///< tasks of which nothing is to be left
   std::map<std::string, std::map<std::string, View>> pods_;  ///< by task, by key: all of this journal
-  std::size_t followed_ = 0;
-  std::condition_variable none_followed_;
   std::stop_source stop_;
   boost::asio::thread_pool threads_;
   std::unique_ptr<kube::Informer<PodView>> informer_;  ///< goes first

@@ -74,7 +74,7 @@ class PodContainerizerTest : public ::testing::Test {
     PodContainerizerOptions options{
         .pods = {.journal = "j"}, .state = folder_.root(), .watcher = told_.watcher()};
     options.again = 20ms;
-    options.last_words = 2s;
+    options.outputs.last_words = 2s;
     auto made = PodContainerizer::create(api_, std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     pods_ = std::move(*made);
@@ -352,6 +352,55 @@ TEST_F(PodContainerizerTest, TheCopyOfTheOutputGoesOnWhereItWas) {
   end(0);
   EXPECT_THAT(told_.lines(3), Contains("ended t 0"));
   EXPECT_EQ(output(), "one\ntwo\nthree");
+}
+
+TEST_F(PodContainerizerTest, AnotherAttemptMayRunWhereTheClockIsBehind) {
+  auto log = path();
+  log.subresource = "log";
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  api_.set_text(log, "2026-11-27T14:00:05Z one\n");
+  run();
+  end(1);
+  ASSERT_THAT(told_.lines(3), Contains("ended t 1"));
+  ASSERT_TRUE(pods_->clean("t"));
+  log = path(1);
+  log.subresource = "log";
+  ASSERT_TRUE(pods_->launch(launch_of(1)));
+  bind(1);
+  api_.set_text(log, "2026-11-27T14:00:01Z two\n");
+  run(1);
+  end(0, 1);
+  ASSERT_THAT(told_.lines(6), Contains("ended t 0"));
+  EXPECT_EQ(output(), "one\ntwo\n");
+}
+
+TEST_F(PodContainerizerTest, LinesThatAreNotWholeComeAgainAndLongOnesComePieceByPiece) {
+  auto log = path();
+  log.subresource = "log";
+  const std::string longest(100'000, 'x');
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  api_.set_text(log, "2026-11-27T14:00:00Z one\n2026-11-27T14:00:01Z be");
+  run();
+  ASSERT_TRUE(wait_for([&] { return output().starts_with("one\n"); }));
+  // What is written at the end of a piece without a line's end is taken for whole when the server ends it.
+  api_.set_text(log,
+                "2026-11-27T14:00:00Z one\n2026-11-27T14:00:02Z " + longest + "\n2026-11-27T14:00:03Z \n");
+  end(0);
+  ASSERT_THAT(told_.lines(3), Contains("ended t 0"));
+  EXPECT_EQ(output(), "one\nbe" + longest + "\n\n");
+}
+
+TEST_F(PodContainerizerTest, WhatWasToldLateChangesNothing) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  run();
+  (void)told_.lines(2);
+  api_.end_watches();
+  ASSERT_TRUE(pods_->stop("t", false));
+  end(143);
+  EXPECT_THAT(told_.lines(3), Contains("ended t 143 stopped"));
 }
 
 TEST(OrderedTime, IsOrderedAsTimeIs) {

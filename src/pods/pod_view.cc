@@ -199,6 +199,8 @@ PodView read_pod(const json& pod) {
   view.gpus = words(text(part(part(pod, "metadata"), "annotations"), kube::kChosenGpusAnnotation));
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);
+  const auto version = kube::text_at(pod, "/metadata/resourceVersion");
+  std::from_chars(version.data(), version.data() + version.size(), view.version);
   view.leaving = !kube::text_at(pod, "/metadata/deletionTimestamp").empty();
   const auto& finalizers = part(part(pod, "metadata"), "finalizers");
   view.held = finalizers.is_array() && std::ranges::find(finalizers, kFinalizer) != finalizers.end();

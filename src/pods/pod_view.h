@@ -2,6 +2,7 @@
 
 // What a pod's object says of the attempt that it stands for. Pure.
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct PodView {
   int attempt = 0;
   std::string journal;
   Actual actual = Actual::kAbsent;
+  std::uint64_t version = 0;            ///< later ones are higher; 0: it does not say
   bool leaving = false;                 ///< somebody has deleted it
   bool held = false;                    ///< by our finalizer
   std::string node;                     ///< "" as long as it has none
