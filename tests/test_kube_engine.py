@@ -1,5 +1,10 @@
-"""Tasks as pods of a real cluster, by the same commands as on one machine."""
+"""Tasks as pods of a real cluster, by the same commands as on one machine.
 
+  DROVER_TEST_KILLS=1000     so often the daemon is killed (10) while tasks come and go, and pods are deleted behind its back
+"""
+
+import os
+import random
 import time
 import unittest
 
@@ -86,6 +91,35 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(self.daemon.wait_until_final(ends)["exit_status"], 3)
         self.assertEqual(self.daemon.wait_until_final(runs)["exit_status"], 5)
         self.assertEqual(self.daemon.output(runs), "before\nafter\n")
+
+
+class KillTest(ClusterDaemonTest):
+    kills = int(os.environ.get("DROVER_TEST_KILLS", "10"))
+
+    def test_each_task_ends_once_with_its_own_status(self):
+        seed = int(os.environ.get("DROVER_TEST_SEED", time.time()))
+        print(f"seed {seed}", flush=True)
+        chance, expected, deleted = random.Random(seed), {}, set()
+        for _ in range(self.kills):
+            for _ in range(chance.randrange(1, 4)):
+                status = chance.randrange(4)
+                task = self.daemon.submit("say", "began", ",", "sleep", round(chance.uniform(0, 1.5), 2), ",", "say", "ended", ",", "exit", status)
+                expected[task] = status
+            if chance.random() < 0.3 and (pods := self.daemon.pods()):
+                pod = chance.choice(pods)["metadata"]
+                deleted.add(pod["labels"]["drover.dev/task"])
+                self.daemon.cluster.api.request("DELETE", f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}?gracePeriodSeconds=1")
+            time.sleep(chance.uniform(0, 1))
+            self.daemon.kill()
+            self.daemon.start()
+        for task, status in expected.items():
+            record, output = self.daemon.wait_until_final(task), self.daemon.output(task)
+            if task in deleted:  # it may have ended before, or not have begun and come again
+                self.assertIn(record["state"], ("finished", "failed"), record)
+                continue
+            self.assertEqual((record.get("exit_status"), output), (status, "began\nended\n"), record)
+            self.assertEqual(record["state"], "finished" if status == 0 else "failed", record)
+        wait_for(lambda: not self.daemon.pods(), "the pods to go")
 
 
 class HostileTest(ClusterDaemonTest):
