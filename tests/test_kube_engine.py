@@ -60,6 +60,27 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(said[0][1], said[1][1])
         self.assertRegex(said[0][1], r"^drover-[0-9a-f]+\.drover-root\.svc$")
 
+    def test_who_makes_room_waits_again_and_runs_anew(self):
+        low = [self.daemon.submit("say", "began", ",", "sleep", "1000", gpus=8) for _ in range(2)]
+        for task in low:
+            self.daemon.wait_for_output(task, "began")
+        high = self.daemon.submit("sleep", "1000", gpus=8, priority=5)
+        self.daemon.wait_until_running(high)
+        victims = [task for task in low if self.daemon.task(task)["preemptions"]]
+        self.assertEqual(len(victims), 1, [self.daemon.task(task) for task in low])
+        self.assertEqual(self.daemon.task(victims[0])["state"], "queued")
+        self.daemon.end_task(high)
+        self.daemon.wait_until_running(victims[0])
+        wait_for(lambda: self.daemon.output(victims[0]) == "began\nbegan\n", lambda: self.daemon.output(victims[0]))
+        # So does one whose node is drained.
+        evicted = next(pod["metadata"] for pod in self.daemon.pods() if pod["metadata"]["labels"]["drover.dev/task"] == victims[0])
+        self.daemon.cluster.api.request("POST", f"/api/v1/namespaces/{evicted['namespace']}/pods/{evicted['name']}/eviction",
+                                        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": evicted["name"]}})
+        wait_for(lambda: self.daemon.task(victims[0])["preemptions"] == 2, lambda: self.daemon.task(victims[0]))
+        self.daemon.wait_until_running(victims[0])
+        for task in low:
+            self.daemon.end_task(task)
+
     def test_an_image_that_nobody_has_is_told_of(self):
         task = self.daemon.submit("exit", "0", image="registry.invalid/none:1")
         ended = self.daemon.wait_until_final(task)

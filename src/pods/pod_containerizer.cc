@@ -52,7 +52,8 @@ std::map<std::string, std::string> environment_in_pod(container::Launch launch, 
   for (const auto& [name, value] : *launch.task.environment) environment[name] = value;
   for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
     environment[name] = value;
-  environment.erase("NVIDIA_VISIBLE_DEVICES");
+  // Whoever gives it its GPUs says which; who has none is to see none, whatever the image says.
+  if (launch.task.resources.gpu_count() > 0) environment.erase("NVIDIA_VISIBLE_DEVICES");
   return environment;
 }
 

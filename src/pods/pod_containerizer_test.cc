@@ -214,6 +214,23 @@ TEST_F(PodContainerizerTest, TheFirstOfAGangIsFoundByANameInEachAttempt) {
   EXPECT_EQ(api_.get(service)->at("spec").at("selector").at("drover.dev/attempt"), "1");
 }
 
+TEST_F(PodContainerizerTest, WhoHasNoGpusSeesNoneWhateverItsImageAndItsUserSay) {
+  auto launch = launch_of();
+  launch.task.environment.edit()["NVIDIA_VISIBLE_DEVICES"] = "all";
+  ASSERT_TRUE(pods_->launch(launch));
+  const auto named = [](const json& pod) {
+    std::string value = "unset";
+    for (const auto& variable : pod.at("spec").at("containers")[0].at("env"))
+      if (variable.at("name") == "NVIDIA_VISIBLE_DEVICES") value = variable.at("value");
+    return value;
+  };
+  EXPECT_EQ(named(*pod()), "unset") << "its node's agent says it";
+  ASSERT_TRUE(pods_->clean("t"));
+  launch.task.resources.gpus.clear();
+  ASSERT_TRUE(pods_->launch(launch));
+  EXPECT_EQ(named(*pod()), "void");
+}
+
 TEST_F(PodContainerizerTest, SaysWhyItWaits) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   set_status({{"conditions", json::array({{{"type", "PodScheduled"},
