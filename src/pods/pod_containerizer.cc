@@ -9,7 +9,6 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/pause.h"
-#include "container/environment.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
 
@@ -38,23 +37,6 @@ Error join(const std::vector<Error>& mistakes) {
 /// Whether nothing of the attempt has run or will by this pod.
 bool is_leftover(const PodView& view) {
   return view.actual == Actual::kRefused || view.actual == Actual::kUnplacedLeaving;
-}
-
-/// All that a task is told; what follows from its image and its GPUs is added on its node.
-std::map<std::string, std::string> environment_in_pod(container::Launch launch, const PodSettings& settings) {
-  std::map<std::string, std::string> environment;
-  if (auto& gang = launch.gang) {
-    gang->first_address = gang_address(gang->id, name_space_of(launch.task, settings));
-    for (std::size_t rank = 0; rank < gang->hosts.size(); ++rank)
-      gang->hosts[rank] = pod_name(fmt::format("{}-{}", gang->id, rank), launch.attempt);
-    environment = container::gang_environment(*gang);
-  }
-  for (const auto& [name, value] : *launch.task.environment) environment[name] = value;
-  for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
-    environment[name] = value;
-  // Whoever gives it its GPUs says which; who has none is to see none, whatever the image says.
-  if (launch.task.resources.gpu_count() > 0) environment.erase("NVIDIA_VISIBLE_DEVICES");
-  return environment;
 }
 
 }  // namespace
@@ -351,7 +333,7 @@ Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const
 // The calls
 
 Status PodContainerizer::launch(const container::Launch& launch) {
-  const auto environment = environment_in_pod(launch, options_.pods);
+  const auto environment = environment_of(launch, options_.pods);
   auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports}, options_.pods);
   if (!pod) return Failure(join(pod.error()));
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));

@@ -271,6 +271,22 @@ std::string name_space_of(const Task& task, const PodSettings& settings) {
              : fmt::format("{}uid-{}", settings.name_space_prefix, task.owner);
 }
 
+std::map<std::string, std::string> environment_of(container::Launch launch, const PodSettings& settings) {
+  std::map<std::string, std::string> environment;
+  if (auto& gang = launch.gang) {
+    gang->first_address = gang_address(gang->id, name_space_of(launch.task, settings));
+    for (std::size_t rank = 0; rank < gang->hosts.size(); ++rank)
+      gang->hosts[rank] = pod_name(fmt::format("{}-{}", gang->id, rank), launch.attempt);
+    environment = container::gang_environment(*gang);
+  }
+  for (const auto& [name, value] : *launch.task.environment) environment[name] = value;
+  for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
+    environment[name] = value;
+  // Whoever gives it its GPUs says which; who has none is to see none, whatever the image says.
+  if (launch.task.resources.gpu_count() > 0) environment.erase("NVIDIA_VISIBLE_DEVICES");
+  return environment;
+}
+
 std::string gang_address(const std::string& gang, const std::string& name_space) {
   return fmt::format("{}{}.{}.svc", kGangService, gang, name_space);
 }

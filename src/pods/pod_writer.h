@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "container/containerizer.h"
 #include "kube/scheduler/demand.h"
 #include "workload/task.h"
 
@@ -44,6 +45,9 @@ std::string name_space_of(const workload::Task& task, const PodSettings& setting
 
 /// Priorities are objects of the cluster: "" for 0, else the name of the one that has this value.
 std::string priority_class(int priority);
+
+/// All that a task is told; what follows from its image and its GPUs is added on its node.
+std::map<std::string, std::string> environment_of(container::Launch launch, const PodSettings& settings);
 
 /// Under which the members of a gang find the first one, wherever it is.
 std::string gang_address(const std::string& gang, const std::string& name_space);
