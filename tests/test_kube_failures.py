@@ -143,14 +143,14 @@ class FailureTest(DeviceTest):
         return "ad" if KUBERNETES_MINOR >= (1, 36) else "a"
 
     def unsettled(self):
-        """What may not be when nothing goes on any more; "" for nothing. One that fits nowhere waits in peace."""
+        """What may not be when nothing goes on any more; "" for nothing. Where the cluster is tight, one that fits nowhere waits in peace."""
         pods = {pod["metadata"]["name"]: pod for pod in self.cluster.list("pod")}
         by_owner = {owner["uid"]: claim for claim in self.cluster.list("resourceclaim")
                     for owner in claim["metadata"].get("ownerReferences", ())}
         for name, (kind, gpus, *_) in self.wanted.items():
             pod = pods.get(name)
             node = pod and pod["spec"].get("nodeName")
-            if not node and (not pod or self.has_room(name, pods)):
+            if not node and (ROOM or not pod or self.has_room(name, pods)):
                 return f"{name} has no node, and there are free {self.free(pods)}"
             claim = by_owner.pop(pod["metadata"]["uid"], None)
             if not node and claim and self.devices_of(claim):

@@ -12,6 +12,7 @@
 
 #include "base/pidfd.h"
 #include "base/units.h"
+#include "container/quarantine.h"
 #include "container/shim.h"
 #include "container/status_file.h"
 #include "container/task_folder.h"
@@ -22,8 +23,6 @@ namespace {
 
 constexpr const char* kTasks = "tasks";
 constexpr const char* kRemoved = "removed";
-constexpr const char* kQuarantine = ".quarantine";  // no task's id begins so
-constexpr mode_t kQuarantineMode = 0700;
 constexpr mode_t kStateMode = 0711;
 constexpr mode_t kTaskMode = 0700;  // whoever came in could move files into a sandbox, or hold on to it
 constexpr auto kForgetTimeout = std::chrono::seconds(40);
@@ -108,27 +107,11 @@ Result<FolderView> ShimContainerizer::examine(const std::string& task_id) const 
 }
 
 Result<std::string> ShimContainerizer::quarantine(const std::string& task_id) {
-  DROVER_CHECK_OK(check_task_id(task_id));
-  DROVER_TRY(const auto closed, tasks_.make_subdirectory(kQuarantine, kQuarantineMode));
-  if (::fchmod(closed.fd(), kQuarantineMode) != 0)
-    return fail_errno(fmt::format("Failed to close '{}'", closed.path()), errno);
-  auto name = task_id;
-  for (int number = 1; ::renameat2(tasks_.fd(), task_id.c_str(), closed.fd(), name.c_str(), RENAME_NOREPLACE);
-       ++number) {
-    if (errno != EEXIST)
-      return fail_errno(fmt::format("Failed to move '{}/{}' to '{}'", tasks_.path(), task_id, closed.path()),
-                        errno);
-    name = fmt::format("{}.{}", task_id, number);
-  }
-  DROVER_CHECK_OK(closed.sync());
-  DROVER_CHECK_OK(tasks_.sync());
-  return closed.path() + "/" + name;
+  return move_to_quarantine(tasks_, task_id);
 }
 
 Containerizer::Quarantine ShimContainerizer::quarantined() const {
-  const auto closed = tasks_.subdirectory(kQuarantine);
-  return {fmt::format("{}/{}", tasks_.path(), kQuarantine),
-          closed ? closed->list().value_or(std::vector<std::string>{}) : std::vector<std::string>{}};
+  return quarantine_of(tasks_);
 }
 
 Status ShimContainerizer::launch(const Launch& launch) {

@@ -8,25 +8,28 @@
 namespace drover::control {
 namespace {
 
-/// Each task has an address of its own there, so a port that is not named is any number that it has not yet.
+constexpr int kAnyPorts = kLastPort - kFirstPort + 1;
+
+/// Of those that people may be given, beginning somewhere.
+int port_from(std::uint64_t salt) {
+  return kFirstPort + static_cast<int>(salt % kAnyPorts);
+}
+
+/// Each task has an address of its own there, so a port that is not named is any number that it has not yet;
+/// 0 when there are more than the range has, which no pod can have.
 std::vector<int> ports_of(const workload::Network& network, std::uint64_t salt) {
-  constexpr auto kRange = static_cast<std::uint64_t>(kLastPort - kFirstPort + 1);
-  std::set<int> named;
-  for (const auto& port : network.ports) named.insert(port.host_port);
+  std::set<int> taken;
+  for (const auto& port : network.ports) taken.insert({port.host_port, port.container_port});
   std::vector<int> ports;
+  int tried = 0;
   for (const auto& port : network.ports) {
-    auto number = port.host_port != 0 ? port.host_port : port.container_port;
-    while (number == 0 || (port.host_port == 0 && port.container_port == 0 && named.contains(number)))
-      number = kFirstPort + static_cast<int>(salt++ % kRange);
-    if (port.host_port == 0) named.insert(number);
+    int number = port.host_port != 0 ? port.host_port : port.container_port;
+    while (number == 0 && tried < kAnyPorts)
+      if (const int next = port_from(salt + static_cast<std::uint64_t>(tried++)); taken.insert(next).second)
+        number = next;
     ports.push_back(number);
   }
   return ports;
-}
-
-/// The first member has an address of its own too.
-int port_of_gang(std::uint64_t salt) {
-  return kFirstPort + static_cast<int>(salt % static_cast<std::uint64_t>(kLastPort - kFirstPort + 1));
 }
 
 void ask(Draft& draft, const std::string& id) {
@@ -35,7 +38,8 @@ void ask(Draft& draft, const std::string& id) {
   record.retry_at.reset();
   record.ports = ports_of(record.task.network, record.sequence);
   if (const auto& gang = record.task.gang)
-    record.gang_port = port_of_gang(draft.find(member_id(gang->id, 0))->sequence);
+    // The first member has an address of its own too.
+    record.gang_port = port_from(draft.find(member_id(gang->id, 0))->sequence);
   draft.act(action::Launch{id});
 }
 

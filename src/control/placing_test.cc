@@ -206,6 +206,10 @@ TEST(Placing, PortsThatAreNotNamedAreNumbersOfTheTasksOwnAddress) {
   EXPECT_EQ(ports[1], 31007);
   EXPECT_EQ(ports[2], 8080);
   EXPECT_EQ(std::set<int>(ports.begin(), ports.end()).size(), 4U);
+  server.id = "many";
+  server.network.ports.resize(5000);
+  ASSERT_TRUE(cluster.submit(server));
+  EXPECT_EQ(cluster.record("many").ports.back(), 0) << "there are no more, and nobody looks for one for ever";
 }
 
 }  // namespace

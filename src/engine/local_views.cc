@@ -173,7 +173,9 @@ NodeView LocalEngine::node_view(const placement::Node& node) const {
 NodeView LocalEngine::node() const {
   auto view = node_view(state_.machine());
   if (!state_.placed_by_others) return view;
-  for (const auto& [one, inventory] : machines()) {
+  for (const auto& name : state_.cluster.nodes()) {
+    if (name == state_.node) continue;
+    const auto one = node_view(*state_.cluster.node(name));
     view.gpus_total += one.gpus_total;
     view.gpus_free += one.gpus_free;
     view.milli_cpus_total += one.milli_cpus_total;

@@ -9,6 +9,8 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/pause.h"
+#include "container/quarantine.h"
+#include "container/task_folder.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
 
@@ -20,7 +22,6 @@ using container::Found;
 using nlohmann::json;
 
 constexpr std::size_t kThreads = 16;
-constexpr const char* kQuarantine = ".quarantine";
 constexpr std::chrono::seconds kLeftoverPause{1};
 constexpr int kLeftoverLooks = 30;
 
@@ -449,7 +450,7 @@ std::vector<std::string> PodContainerizer::known() const {
   std::set<std::string> ids;
   if (const auto names = tasks_.list())
     for (const auto& name : *names)
-      if (!name.starts_with('.')) ids.insert(name);
+      if (container::check_task_id(name)) ids.insert(name);
   const std::lock_guard lock(mutex_);
   for (const auto& [task, views] : pods_) ids.insert(task);
   return {ids.begin(), ids.end()};
@@ -465,18 +466,11 @@ Result<container::FolderView> PodContainerizer::examine(const std::string& task_
 }
 
 Result<std::string> PodContainerizer::quarantine(const std::string& task_id) {
-  DROVER_TRY(const auto quarantine, tasks_.make_subdirectory(kQuarantine, 0700));
-  if (::renameat(tasks_.fd(), task_id.c_str(), quarantine.fd(), task_id.c_str()) != 0 && errno != ENOENT)
-    return fail(ErrorKind::kUnavailable, fmt::format("It cannot be moved: {}", std::strerror(errno)));
-  return quarantine.path() + "/" + task_id;
+  return container::move_to_quarantine(tasks_, task_id);
 }
 
 container::Containerizer::Quarantine PodContainerizer::quarantined() const {
-  Quarantine kept;
-  kept.folder = tasks_.path() + "/" + kQuarantine;
-  if (const auto folder = tasks_.subdirectory(kQuarantine))
-    if (auto names = folder->list()) kept.names = std::move(*names);
-  return kept;
+  return container::quarantine_of(tasks_);
 }
 
 std::string PodContainerizer::sandbox(const std::string& task_id) const {

@@ -172,11 +172,7 @@ Status ApiClient::watch(const WatchRequest& watch, const TakeEvent& take, const 
   limits.duration = limits_.watch + limits_.attempt;
   limits.stall = limits_.watch_quiet;
   const auto answer = attempt(request, limits, either.token(), on_piece).answer;
-  if (!taken) return taken;
-  if (either.token().stop_requested()) return Failure(stopped_error(request));
-  if (!answer) return Failure(context(answer.error(), doing_of(request)));
-  if (is_good(answer->status)) return {};
-  return Failure(refusal_error(read_refusal(answer->status, answer->text), doing_of(request), request));
+  return taken ? end_of_stream(request, answer, either.token()) : taken;
 }
 
 Status ApiClient::read(const ApiRequest& request, const TakeText& take, const std::stop_token& stop) {
@@ -186,8 +182,12 @@ Status ApiClient::read(const ApiRequest& request, const TakeText& take, const st
   HttpLimits limits;
   limits.duration = limits.stall = kLongestText;
   const auto answer = attempt(request, limits, either.token(), on_piece).answer;
-  if (!taken) return taken;
-  if (either.token().stop_requested()) return Failure(stopped_error(request));
+  return taken ? end_of_stream(request, answer, either.token()) : taken;
+}
+
+Status ApiClient::end_of_stream(const ApiRequest& request, const Result<Answer>& answer,
+                                const std::stop_token& stop) {
+  if (stop.stop_requested()) return Failure(stopped_error(request));
   if (!answer) return Failure(context(answer.error(), doing_of(request)));
   if (is_good(answer->status)) return {};
   return Failure(refusal_error(read_refusal(answer->status, answer->text), doing_of(request), request));

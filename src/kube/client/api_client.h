@@ -58,6 +58,9 @@ class ApiClient : public Api {
   /// `take`: of answers 200; none: all is kept as text.
   Outcome attempt(const ApiRequest& request, const HttpLimits& limits, const std::stop_token& stop,
                   const HttpClient::Body& take);
+  /// How a stream ended of which all was taken.
+  static Status end_of_stream(const ApiRequest& request, const Result<Answer>& answer,
+                              const std::stop_token& stop);
   Result<HttpRequest> http_request(const ApiRequest& request) const;
   Result<std::string> secret(const Secret& secret) const;
   Error transport_error(Error error) const;
