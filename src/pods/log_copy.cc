@@ -20,6 +20,7 @@ constexpr std::size_t kPositionWidth = 255;  ///< of its line, so that one repla
 constexpr std::size_t kSeconds = std::string_view("2026-11-27T14:05:09").size();
 constexpr std::size_t kNanosDigits = 9;
 constexpr std::size_t kLongestTime = 40;
+constexpr std::size_t kLongestExcuse = 500;
 
 /// How far a copy has come: after the last whole line.
 struct Position {
@@ -52,43 +53,55 @@ class LogLines {
     std::string content;
     auto whole = position_;
     for (const char c : piece) {
-      if (in_head_ && take_head(c, content)) continue;
-      if (!is_known_) content += c;
+      if (in_head_ && take_head(c)) continue;
+      if (is_excuse_) {
+        excuse({&c, 1});
+      } else if (!is_known_) {
+        content += c;
+      }
       if (c == '\n') end_line(content.size(), whole);
     }
     return write(content, whole);
   }
   /// What ends without a line's end.
   Status finish() {
-    std::string content;
     auto whole = position_;
-    if (in_head_ && !is_known_) content = std::exchange(head_, "");
-    end_line(content.size(), whole);
-    return write(content, whole);
+    if (in_head_) excuse(head_);
+    end_line(0, whole);
+    DROVER_CHECK_OK(write("", whole));
+    if (excuse_.empty()) return {};
+    return fail(ErrorKind::kUnavailable, fmt::format("The node says instead of the output: {}", excuse_));
   }
 
  private:
-  /// Whether this character stands before what was written.
-  bool take_head(char c, std::string& content) {
+  /// Whether this character stands before what was written. What has no time is not the container's: a node
+  /// that cannot read on says so in the stream.
+  bool take_head(char c) {
     if (c != ' ' && c != '\n' && head_.size() < kLongestTime) {
       head_ += c;
       return true;
     }
     in_head_ = false;
     const auto time = c == ' ' ? ordered_time(head_) : "";
-    if (!time.empty()) {
+    is_excuse_ = time.empty();
+    if (is_excuse_) {
+      excuse(head_);
+    } else {
       is_known_ = time <= position_.time;
       line_time_ = time;
-    } else if (!is_known_) {
-      content += head_;
     }
     head_.clear();
-    return !time.empty();
+    return !is_excuse_;
+  }
+
+  void excuse(std::string_view text) {
+    excuse_ += text.substr(0, kLongestExcuse - std::min(kLongestExcuse, excuse_.size()));
+    std::ranges::replace(excuse_, '\n', ' ');
   }
 
   void end_line(std::size_t written, Position& whole) {
     in_head_ = true;
-    if (is_known_) return;
+    if (is_known_ || is_excuse_) return;
     whole.bytes = bytes_ + static_cast<off_t>(written);
     if (!line_time_.empty()) whole.time = line_time_;
   }
@@ -111,7 +124,9 @@ class LogLines {
   off_t bytes_;  ///< of the file, with a line that is not whole yet
   std::string head_, line_time_;
   bool in_head_ = true;
-  bool is_known_ = false;  ///< whether the line that was met last is in the file already
+  bool is_known_ = false;   ///< whether the line that was met last is in the file already
+  bool is_excuse_ = false;  ///< whether it is the node's own
+  std::string excuse_;      ///< what the node said instead of the output
 };
 
 Result<UniqueFd> open_output(const Directory& task, off_t size) {

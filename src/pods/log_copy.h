@@ -17,7 +17,7 @@ namespace drover::pods {
 
 /// Copies what there is beyond what the file has into "stdout" of the task's sandbox; with `follow` until the
 /// container has ended. Blocks. `task`: the task's folder, which nobody else writes to. `pod`: its path.
-/// kNotFound when the server knows no such pod.
+/// kNotFound when the server knows no such pod, kUnavailable with the node's words when it cannot read on.
 Status copy_log(kube::Api& api, const kube::ObjectPath& pod, const Directory& task, bool follow,
                 const std::stop_token& stop);
 

@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using container::Found;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -369,6 +370,21 @@ TEST_F(PodContainerizerTest, TheCopyOfTheOutputGoesOnWhereItWas) {
   end(0);
   EXPECT_THAT(told_.lines(3), Contains("ended t 0"));
   EXPECT_EQ(output(), "one\ntwo\nthree");
+}
+
+TEST_F(PodContainerizerTest, WhatANodeSaysInsteadOfTheOutputIsNotTheOutput) {
+  auto log = path();
+  log.subresource = "log";
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  bind();
+  api_.set_text(log, "2026-11-27T14:00:00Z one\nfailed to read \"0.log\"");
+  run();
+  ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
+  api_.set_text(log, "unable to retrieve\n2026-11-27T14:00:01Z two\n" + std::string(1000, 'x'));
+  end(0);
+  EXPECT_THAT(told_.lines(4),
+              AllOf(Contains("ended t 0"), Contains(HasSubstr("instead of the output: unable to retrieve"))));
+  EXPECT_EQ(output(), "one\ntwo\n");
 }
 
 TEST_F(PodContainerizerTest, AnotherAttemptMayRunWhereTheClockIsBehind) {
