@@ -323,6 +323,15 @@ class PolicyTest(DockerDaemonTest):
         self.assertEqual(self.daemon.leaks([task]), [])
         self.assertEqual(self.engine.containers(), [])
 
+    def test_what_is_written_while_an_engine_restarts_comes_once(self):
+        lines = [str(i) for i in range(300)]
+        task = self.start(*(word for line in lines for word in ("say", line, ",", "sleep", 0.01, ",")), "sleep", 0,
+                          container_type="docker")
+        self.engine.stop()
+        self.engine.start()
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
+        self.assertEqual(self.daemon.output(task).splitlines(), ["up", *lines])
+
     def test_what_an_engine_ends_with_itself_has_ended(self):
         task = self.start("sleep", 600, container_type="docker", gpus=1)
         self.engine.stop()

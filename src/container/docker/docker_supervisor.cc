@@ -194,9 +194,11 @@ void DockerSupervisor::keep(std::size_t stream, std::string_view bytes) {
 
 void DockerSupervisor::read_output() {
   const auto received = output_->receive();
-  output_at_ = clock_of_logs();
-  const auto fed = frames_.feed(output_->take(),
-                                [this](std::size_t stream, std::string_view bytes) { keep(stream, bytes); });
+  const auto bytes = output_->take();
+  // An engine that stops notes what comes after it has closed this: its end is no news of that.
+  if (!bytes.empty()) output_at_ = clock_of_logs();
+  const auto fed =
+      frames_.feed(bytes, [this](std::size_t stream, std::string_view piece) { keep(stream, piece); });
   if (!fed) logs_[1].append(fmt::format("drover: {}\n", to_string(fed.error())));
   if (!received || !fed || output_->ended()) output_.reset();
 }
