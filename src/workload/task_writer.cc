@@ -28,14 +28,22 @@ void write_claim(JsonWriter& writer, const DeviceClaim& claim) {
   writer.end_object();
 }
 
+}  // namespace
+
+void write_kinds(JsonWriter& writer, const std::vector<DeviceClaim>& kinds) {
+  writer.begin_array();
+  for (const auto& kind : kinds) write_claim(writer, kind);
+  writer.end_array();
+}
+
+namespace {
+
 /// "gpus" is always the number of them; "gpu_claims" has the kinds when there is more to say.
 void write_gpus(JsonWriter& writer, const Resources& resources) {
   const auto& gpus = resources.gpus;
   if (gpus.size() > 1 || (gpus.size() == 1 && gpus.front().filter != DeviceFilter())) {
     writer.key("gpu_claims");
-    writer.begin_array();
-    for (const auto& claim : gpus) write_claim(writer, claim);
-    writer.end_array();
+    write_kinds(writer, gpus);
   }
   write_gpu_count(writer, resources);
 }

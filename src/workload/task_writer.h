@@ -4,6 +4,7 @@
 // of values is built first. Pure.
 
 #include <array>
+#include <vector>
 
 #include "workload/task.h"
 
@@ -31,6 +32,9 @@ class DefinitionSizes {
   Task last_;  ///< whose template was looked at last
   std::array<std::uint64_t, 5> part_bytes_{};
 };
+
+/// The kinds of GPUs as a list, as a request gives them.
+void write_kinds(JsonWriter& writer, const std::vector<DeviceClaim>& kinds);
 
 /// "gpu_share", when it is not all of each GPU, and "gpus": the number of them.
 void write_gpu_count(JsonWriter& writer, const Resources& resources);

@@ -11,6 +11,7 @@
 #include "base/shorten.h"
 #include "kube/client/object.h"
 #include "kube/gpu_topology.h"
+#include "kube/scheduler/gpu_request.h"
 
 namespace drover::kube::scheduler {
 namespace {
@@ -69,6 +70,8 @@ class PodReader {
     read_claims(pod);
     auto labels = reader_.text_map(metadata_, "labels");
     auto made_from = read_template(pod.name_space, labels, !pod.node_name.empty());
+    if (const auto* const request = label(annotations, kGpuRequestAnnotation))
+      made_from.gpu_request = *request;
     DROVER_CHECK_OK(reader_.status(fmt::format("the pod '{}'", shortened(key_of(pod_)))));
     pod.labels = std::make_shared<const Labels>(std::move(labels));
     pod.made_from = std::make_shared<const PodTemplate>(std::move(made_from));

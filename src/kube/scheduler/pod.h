@@ -81,6 +81,7 @@ struct PodTemplate {
   std::vector<std::string> volume_claims = {};    ///< names of PersistentVolumeClaims in its namespace
   std::vector<std::string> resource_claims = {};  ///< names of its entries, or what they are made from
   std::vector<std::string> node_features = {};    ///< which its node must declare
+  std::string gpu_request = {};                   ///< what it says of its GPUs (gpu_request.h)
   /// What it uses that we do not decide on, each as "uses volumes of the kind 'rbd'". Sorted.
   std::vector<std::string> unsupported = {};
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/scheduler.h"
 
 namespace drover::kube::scheduler {
@@ -219,6 +220,11 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
   for (const auto& grant : gpus) wished.push_back(grant.uuid);
   const auto allocated = claims_.allocate(*node.node, *claims, wished, lets_admins(pod.name_space));
   if (!allocated || !allocated->fits()) return false;
+  const auto is_wished = [&](const auto& uuid) { return std::ranges::find(wished, uuid) != wished.end(); };
+  // Claims know nothing of what an annotation says: placement does.
+  if (is_particular(known.demand))
+    for (const auto& allocation : allocated->allocations)
+      if (!std::ranges::all_of(claims_.gpus_of(allocation), is_wished)) return false;
   std::size_t next = 0;
   std::vector<ResourceClaim> changed;
   for (const auto* claim : *claims) {
@@ -229,8 +235,7 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
       decision.as_read = claim->as_read;
       copy.allocation = shared(*decision.allocation);
       const auto taken = claims_.gpus_of(*copy.allocation);
-      for (const auto& uuid : taken)
-        improvised_ = improvised_ || std::ranges::find(wished, uuid) == wished.end();
+      improvised_ = improvised_ || !std::ranges::all_of(taken, is_wished);
       std::erase_if(gpus,
                     [&](const auto& grant) { return std::ranges::find(taken, grant.uuid) != taken.end(); });
     }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/predicates.h"
 
 namespace drover::kube::scheduler {
@@ -45,6 +46,14 @@ PodName name_of(const Pod& pod) {
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
 
+std::string Scheduler::mistake_in_gpu_request(const Known& known, const Pod& pod) const {
+  const auto checked = check_gpu_request(pod, options_.gpu_resource);
+  if (!checked) return to_string(checked.error());
+  if (pod.made_from->gpu_request.empty() || !known.queued) return "";
+  return fmt::format("only the scheduler '{}' looks at the annotation '{}', and another one binds the pod",
+                     options_.name, kGpuRequestAnnotation);
+}
+
 Scheduler::Known Scheduler::known(PodObject object) {
   Known made;
   auto& pod = object.pod;
@@ -52,6 +61,7 @@ Scheduler::Known Scheduler::known(PodObject object) {
   made.queued = pod.made_from->scheduler_name != options_.name && pod.release.queued();
   if (made.queued) enter_by_gate(made, pod);
   made.demand = demand_of(*pod.made_from, options_.gpu_resource);
+  if (object.mistake.empty()) object.mistake = mistake_in_gpu_request(made, pod);
   auto rest = without_demand(*pod.made_from, options_.gpu_resource);
   made.rest = templates_.share(std::make_shared<const PodTemplate>(std::move(rest)));
   pod.made_from = templates_.share(std::move(pod.made_from));
@@ -161,16 +171,13 @@ void Scheduler::give_back(const std::string& uid, const Known& known) {
 
 BoundPod Scheduler::bound_pod(const Known& known) const {
   const auto& pod = known.object.pod;
-  auto demand = known.demand;
   auto gpus = known.gpus;
   const bool expected = known.queued && known.decided && !gpus.empty();
   const auto claimed = expected ? std::vector<std::string>() : claimed_gpus(known);
   gpus.insert(gpus.end(), claimed.begin(), claimed.end());
-  demand.gpus.clear();
-  if (const int count =
-          expected ? static_cast<int>(gpus.size()) : gpus_by_limits(known) + static_cast<int>(claimed.size());
-      count > 0)
-    demand.gpus = {{count, {}}};
+  const auto demand =
+      counted(known.demand, expected ? static_cast<int>(gpus.size())
+                                     : gpus_by_limits(known) + static_cast<int>(claimed.size()));
   return {.job = job_of(known, queue_of(known)),
           .demand = demand,
           .decision = decision_on(known.node, demand, gpus),
@@ -233,7 +240,7 @@ void Scheduler::follow_queues() {
 void Scheduler::guess_gpus() {
   for (auto next = without_gpus_.begin(); next != without_gpus_.end();) {
     auto& known = pods_.at(*next);
-    auto demand = known.demand;
+    auto demand = counted(known.demand, known.demand.gpu_count());
     demand.milli_cpus = 0;
     demand.memory_bytes = 0;
     const auto decision = places_.try_place_on(known.node, demand);
@@ -340,8 +347,8 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
 /// Where something was put elsewhere than planned, what was planned after it may be taken.
 bool Scheduler::is_free(const Known& known, const placement::Decision& decision) {
   bound_.sync(places_);
-  auto demand = known.demand;
-  if (!decision.gpus.empty()) demand.gpus = {{static_cast<int>(decision.gpus.size()), {}}};
+  const int gpus = decision.gpus.empty() ? known.demand.gpu_count() : static_cast<int>(decision.gpus.size());
+  const auto demand = counted(known.demand, gpus);
   const std::string probe = "probe";
   const bool free = places_.allocate(probe, demand, decision).has_value();
   if (free) places_.release(probe);

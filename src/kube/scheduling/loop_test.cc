@@ -30,7 +30,7 @@ const Resource kClasses{"resource.k8s.io", "v1", "deviceclasses"};
 const Resource kPublished{"resource.k8s.io", "v1", "resourceslices"};
 constexpr const char* kSpace = "team";
 constexpr int kGpusOfNode = 4;
-constexpr auto kPatience = 6s;
+constexpr auto kPatience = 30s;
 
 /// The API server as one life of a scheduler sees it.
 class Connection : public Api {
