@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "shim")
     return container::run_shim(argv[2], container::kReadinessDescriptor);
   if (argc == 2 && std::string_view(argv[1]) == "fetcher") return container::run_fetcher();
+  if (argc == 4 && std::string_view(argv[1]) == "fetcher" && std::string_view(argv[2]) == "--into")
+    return container::run_fetcher_into(argv[3]);
   if (argc >= 4 && std::string_view(argv[1]) == container::kWithOomScore)
     return container::run_with_oom_score(argv + 2);
   // Half in a container, whose processes /proc does not show by their own numbers: nothing of a library's

@@ -34,6 +34,14 @@ void say(const json& line) {
   (void)write_all(STDOUT_FILENO, to_text(line) + "\n", "standard output");
 }
 
+/// Nobody else's, whatever becomes of it.
+void keep_private() {
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::umask(022);
+}
+
 /// For good: nothing of root is left in this process.
 Status become(const User& user, pid_t parent) {
   if (::geteuid() == 0 && user.uid != 0) {
@@ -41,12 +49,9 @@ Status become(const User& user, pid_t parent) {
         ::setresgid(user.gid, user.gid, user.gid) != 0 || ::setresuid(user.uid, user.uid, user.uid) != 0)
       return fail_errno(fmt::format("Failed to become user '{}'", user.uid), errno);
   }
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of user, which takes it back
   if (::getppid() != parent) return fail(ErrorKind::kUnavailable, "The daemon has gone");
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  ::umask(022);
+  keep_private();
   return {};
 }
 
@@ -62,14 +67,16 @@ Result<UniqueFd> open_local(const std::string& path) {
   return file;
 }
 
+using Report = void (*)(const std::string& step);
+
 class Fetcher {
  public:
-  Fetcher(Tree& tree, const FetchCache* cache, const FetchLimits& limits)
-      : tree_(tree), cache_(cache), limits_(limits) {}
+  Fetcher(Tree& tree, const FetchCache* cache, const FetchLimits& limits, Report report)
+      : tree_(tree), cache_(cache), limits_(limits), report_(report) {}
 
   Status bring(const workload::Fetch& fetch) {
     DROVER_TRY(const auto source, source_of(fetch));
-    say({{"progress", "fetching " + source.target}});
+    report_("fetching " + source.target);
     auto brought = bring(fetch, source);
     if (brought) return {};
     auto error = brought.error();
@@ -104,7 +111,7 @@ class Fetcher {
       const auto now = std::chrono::steady_clock::now();
       if (now - told < kReportAgain) return;
       told = now;
-      say({{"progress", fmt::format("fetching {}: {}", source.target, format_part(done, total))}});
+      report_(fmt::format("fetching {}: {}", source.target, format_part(done, total)));
     };
     DROVER_TRY(const auto done, download(source.place, file, known, limits_.download, progress));
     if (done.unchanged) return copy_content(entry->file.get(), file);
@@ -115,7 +122,7 @@ class Fetcher {
   Status unpack(const std::string& target, int file) {
     const auto kind = archive_kind(target);
     if (kind == ArchiveKind::kNone) return {};
-    say({{"progress", "unpacking " + target}});
+    report_("unpacking " + target);
     if (::lseek(file, 0, SEEK_SET) != 0) return fail_errno("it cannot be read again", errno);
     const auto done = kind == ArchiveKind::kGzip
                           ? extract_gzip(file, tree_, target.substr(0, target.size() - 3), limits_.extract)
@@ -130,18 +137,33 @@ class Fetcher {
   Tree& tree_;
   const FetchCache* cache_;
   const FetchLimits& limits_;
+  const Report report_;
 };
+
+Status bring_all(const FetchSpec& spec, int sandbox, Report report) {
+  Tree tree(sandbox);
+  const FetchCache cache(kFetcherCache, spec.limits.cache_bytes);
+  const bool cached = ::fcntl(kFetcherCache, F_GETFD) >= 0;
+  Fetcher fetcher(tree, cached ? &cache : nullptr, spec.limits, report);
+  for (const auto& file : spec.files) DROVER_CHECK_OK(fetcher.bring(file));
+  return {};
+}
 
 Status work() {
   DROVER_TRY(const auto text, read_all(STDIN_FILENO, "the order"));
   DROVER_TRY(const auto spec, decode_fetch_spec(text));
   DROVER_CHECK_OK(become(spec.user, spec.parent));
-  Tree tree(kFetcherSandbox);
-  const FetchCache cache(kFetcherCache, spec.limits.cache_bytes);
-  const bool cached = ::fcntl(kFetcherCache, F_GETFD) >= 0;
-  Fetcher fetcher(tree, cached ? &cache : nullptr, spec.limits);
-  for (const auto& file : spec.files) DROVER_CHECK_OK(fetcher.bring(file));
-  return {};
+  return bring_all(spec, kFetcherSandbox, [](const auto& step) { say({{"progress", step}}); });
+}
+
+Status work_into(const char* folder) {
+  const char* order = ::getenv(kFetchOrder);
+  if (order == nullptr) return fail(ErrorKind::kInvalid, fmt::format("'{}' is not set", kFetchOrder));
+  DROVER_TRY(const auto spec, decode_fetch_spec(order));
+  keep_private();
+  const UniqueFd sandbox(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!sandbox.valid()) return fail_errno(fmt::format("'{}' cannot be opened", folder), errno);
+  return bring_all(spec, sandbox.get(), [](const auto&) {});
 }
 
 json encode_file(const workload::Fetch& fetch) {
@@ -211,6 +233,13 @@ Result<FetchSpec> decode_fetch_spec(std::string_view text) {
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The fetcher's order"));
   return spec;
+}
+
+int run_fetcher_into(const char* folder) {
+  const auto done = work_into(folder);
+  if (done) return EXIT_SUCCESS;
+  (void)write_all(STDERR_FILENO, to_string(done.error()) + "\n", "standard error");
+  return EXIT_FAILURE;
 }
 
 int run_fetcher() {

@@ -44,4 +44,10 @@ Result<FetchSpec> decode_fetch_spec(std::string_view text);
 /// The exit status says nothing: the last line does.
 int run_fetcher();
 
+/// The same in a container of a pod, which has the task's rights already and no descriptors: into `folder`,
+/// by the specification in the environment. What goes wrong is one sentence on standard error, and the exit
+/// status 1.
+inline constexpr const char* kFetchOrder = "DROVER_FETCH";
+int run_fetcher_into(const char* folder);
+
 }  // namespace drover::container
