@@ -84,6 +84,7 @@ class ClusterDaemon {
     pods.pods.journal = opened.id;
     pods.pods.scheduler = options_.scheduler;
     pods.pods.default_image = options_.default_image;
+    pods.pods.helper_image = options_.helper_image;
     pods.pods.host_paths = options_.allow_host_paths;
     pods.state = options_.state;
     pods.server = api_->config();

@@ -38,6 +38,7 @@ struct ServeOptions {
   std::string engine = "local";         ///< where tasks run: "local", or on "kubernetes"
   std::string kubeconfig;  ///< of that cluster; "" for $KUBECONFIG, or the ServiceAccount of the pod
   std::string scheduler = "drover";  ///< of that cluster, which places
+  std::string helper_image;          ///< there, of this program; "": no files are fetched
   std::string default_image;         ///< there, of tasks that name none; "": they are refused
   bool allow_host_paths = false;     ///< there: volumes may be folders of a node
   std::string simulate;              ///< profile: a name or a file

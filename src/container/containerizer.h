@@ -21,6 +21,7 @@
 #include "gpu/device_node.h"
 #include "gpu/machine_facts.h"
 #include "workload/ending.h"
+#include "workload/node_rule.h"
 #include "workload/task.h"
 
 namespace drover::container {
@@ -70,6 +71,7 @@ struct Launch {
   std::vector<std::string> nics;             ///< near its GPUs
   std::optional<GangPlace> gang;
   std::vector<int> host_ports;  ///< numbers on the machine, in the order of the task's network.ports
+  std::vector<workload::NodeRule> node_rules;  ///< where the scheduler of a cluster may put it
   DriverSupply driver;
   cdi::Edits devices;         ///< of the other vendors' CDI devices that the task asked for
   gpu::MachineFacts machine;  ///< what the image must fit (image_choice.h, driver_check.h)

@@ -14,6 +14,7 @@
 #include "control/frameworks.h"
 #include "control/instances.h"
 #include "control/invariants.h"
+#include "control/node_rules.h"
 #include "control/placing.h"
 #include "control/planning.h"
 #include "control/schedules.h"
@@ -145,6 +146,8 @@ Status handle(Draft& draft, const event::NodeChanged& event) {
 }
 
 Status handle(Draft& draft, const event::NodesChanged& event) {
+  for (const auto& id : ruled_otherwise(draft, *event.nodes))
+    evict(draft, id, "other nodes have come, or have gone: where it may be is said anew");
   draft.set_nodes(event.nodes);
   return {};
 }
@@ -234,12 +237,7 @@ Status handle(Draft& draft, const event::Noted& event) {
 Status handle(Draft& draft, const event::ServicesChanged& event) {
   DROVER_CHECK_OK(admit(draft, event));
   if (draft.base().placed_by_others)
-    for (const auto& service : event.put)
-      if (!service.constraints.empty())
-        return fail(
-            ErrorKind::kUnsupported,
-            fmt::format("On a cluster the constraints of '{}' would not be kept to so far", service.id),
-            "leave them out, or ask for a node by its attributes", "/constraints");
+    for (const auto& service : event.put) DROVER_CHECK_OK(check_node_rules(service));
   return change_services(draft, event);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control/holds.h"
+#include "control/node_rules.h"
 
 namespace drover::control {
 namespace {
@@ -36,11 +37,12 @@ void ask(Draft& draft, const std::string& id) {
   auto& record = draft.change(id);
   record.asked = true;
   record.retry_at.reset();
+  record.set = set_of(draft, record);
   record.ports = ports_of(record.task.network, record.sequence);
   if (const auto& gang = record.task.gang)
     // The first member has an address of its own too.
     record.gang_port = port_from(draft.find(member_id(gang->id, 0))->sequence);
-  draft.act(action::Launch{id});
+  draft.act(action::Launch{id, node_rules(draft, record)});
 }
 
 }  // namespace

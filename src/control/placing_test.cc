@@ -163,15 +163,21 @@ TEST(Placing, OneThatWasTakenUpAgainLearnsWhereItIs) {
   EXPECT_EQ(cluster.record("t").node, "n1") << "it stays";
 }
 
+/// Each of two GPUs.
+event::NodesChanged nodes(const std::vector<std::string>& names) {
+  std::vector<placement::Node> all;
+  for (const auto& name : names) {
+    all.push_back(node_with(2));
+    all.back().name = name;
+    all.back().attributes["hostname"] = {name};
+  }
+  return {std::make_shared<const std::vector<placement::Node>>(std::move(all))};
+}
+
 TEST(Placing, WhatNoNodeCouldHoldIsRefusedOnceThereAreAny) {
   Cluster cluster;
   ASSERT_TRUE(cluster.submit(task("before", 3))) << "nodes may come when they are needed";
-  auto node = node_with(2);
-  node.name = "n1";
-  const auto nodes = [](std::vector<placement::Node> all) {
-    return event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(all))};
-  };
-  ASSERT_TRUE(cluster.on(nodes({node})));
+  ASSERT_TRUE(cluster.on(nodes({"n1"})));
   EXPECT_FALSE(cluster.submit(task("large", 3)));
   ASSERT_TRUE(cluster.submit(task("small", 2)));
   ASSERT_TRUE(cluster.on(event::Placed{"small", "n1", {{"GPU-0"}, {"GPU-1"}}}));
@@ -183,13 +189,48 @@ TEST(Placing, WhatNoNodeCouldHoldIsRefusedOnceThereAreAny) {
   EXPECT_EQ(cluster.state.cluster.size(), 1U);
 }
 
-TEST(Placing, ConstraintsOfServicesAreRefused) {
-  Cluster cluster;
+/// The rules of those who were handed over by the last event.
+std::vector<std::vector<workload::NodeRule>> rules_of(const Cluster& cluster) {
+  std::vector<std::vector<workload::NodeRule>> rules;
+  for (const auto& action : cluster.actions)
+    if (const auto* launch = std::get_if<action::Launch>(&action)) rules.push_back(launch->node_rules);
+  return rules;
+}
+
+event::ServicesChanged web(int instances, std::vector<workload::PlacementConstraint> constraints) {
   workload::Service service;
   service.id = "/web";
   service.task = task("web", 0);
-  service.constraints.resize(1);
-  const auto refused = cluster.on(event::ServicesChanged{.put = {service}});
+  service.instances = instances;
+  service.constraints = std::move(constraints);
+  return {.put = {service}};
+}
+
+TEST(Placing, ConstraintsOfServicesAreHandedOver) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.on(nodes({"r1", "r2", "s1"})));
+  ASSERT_TRUE(cluster.on(web(3, {{"hostname", workload::ConstraintKind::kLike, "r.*"},
+                                 {"hostname", workload::ConstraintKind::kMaxPer, "2"}})));
+  const auto rules = rules_of(cluster);
+  ASSERT_THAT(rules, SizeIs(3));
+  std::multiset<int> sets;
+  for (const auto& of_task : rules) {
+    ASSERT_THAT(of_task, SizeIs(2));
+    EXPECT_THAT(of_task[0].values, ElementsAre("r1", "r2"));
+    sets.insert(of_task[1].number);
+  }
+  EXPECT_THAT(sets, ElementsAre(1, 1, 2));
+  // Who waits learns of a node that he may have, and of no other.
+  ASSERT_TRUE(cluster.on(nodes({"r1", "r2", "s1", "s2"})));
+  EXPECT_THAT(cluster.actions, IsEmpty());
+  ASSERT_TRUE(cluster.on(nodes({"r1", "r2", "r3", "s1", "s2"})));
+  EXPECT_THAT(cluster.asked<action::Stop>(), SizeIs(3));
+}
+
+TEST(Placing, OfConstraintsThatCannotBeSaidNobodyIsHandedOver) {
+  Cluster cluster;
+  const auto refused = cluster.on(web(1, {{"hostname", workload::ConstraintKind::kMaxPer, "2"},
+                                          {"rack", workload::ConstraintKind::kMaxPer, "4"}}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().path, "/constraints");
 }

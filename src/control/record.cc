@@ -154,6 +154,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   writer.field("reason", record.reason);
   write_time(writer, "retry_at", record.retry_at);
   writer.field("sequence", record.sequence);
+  if (record.set != 0) writer.field("set", record.set);
   write_time(writer, "started_at", record.started_at);
   writer.field("state", to_string(record.state));
   write_time(writer, "steady_finished_at", record.steady_finished_at);
@@ -241,6 +242,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.reason = decoder.string("reason").value_or("");
   if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
   record.asked = decoder.boolean("asked").value_or(false);
+  record.set = static_cast<int>(decoder.integer("set", 0, 1LL << 30).value_or(0));
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.idled = decoder.boolean("idled").value_or(false);

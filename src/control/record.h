@@ -86,6 +86,7 @@ struct TaskRecord {
   std::vector<int> ports;         ///< on the machine, by the ports of its network
   int gang_port = 0;              ///< where the members of its gang find the first one; 0 without a gang
   std::string node;               ///< where it is, when others place it; "": this machine, or nowhere yet
+  int set = 0;                    ///< of its service's instances (node_rules.h); 0: it needs none
   std::string address;            ///< of its own, by which its ports are reached; "": the machine's
   std::string containerizer;      ///< that runs it, or did last: "oci", …; "" before it runs
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty

@@ -30,12 +30,14 @@
 #include "control/usage.h"
 #include "placement/run_times.h"
 #include "placement/schedule.h"
+#include "workload/node_rule.h"
 
 namespace drover::control {
 
 namespace action {
 struct Launch {
   std::string id;
+  std::vector<workload::NodeRule> node_rules = {};  ///< where others place it
 };
 struct Stop {
   std::string id;

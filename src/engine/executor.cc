@@ -40,6 +40,7 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
       static_cast<int>(std::min<std::uint64_t>(facts.processes, workload::kMaxProcesses)));
   launch.cpus = record.cpus;
   launch.nics = record.nics;
+  launch.node_rules = facts.node_rules;
   launch.gang = place_of(record, facts.node);
   return launch;
 }
@@ -82,7 +83,7 @@ void Executor::carry_out(const control::action::Launch& action) {
   const auto& record = state_.tasks.at(action.id);
   const auto& node = state_.machine();
   const auto& inventory = node.inventory;
-  LaunchFacts facts{state_.node, state_.journal_id, state_.limits.processes, {}};
+  LaunchFacts facts{state_.node, state_.journal_id, state_.limits.processes, {}, action.node_rules};
   auto& machine = facts.machine = {inventory.driver_version, inventory.cuda_version, {}, node.cpu};
   for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : inventory.devices)

@@ -25,6 +25,7 @@ struct LaunchFacts {
   std::string node, journal_id;
   std::uint64_t processes = 0;  ///< that a task may have which names no number
   gpu::MachineFacts machine;    ///< as it was when this was decided, with the task's GPUs
+  std::vector<workload::NodeRule> node_rules = {};
 };
 
 /// Whom the executor asks and tells, on the strand.

@@ -8,11 +8,10 @@
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/node.h"
 #include "placement/wiring.h"
+#include "pods/pod_place.h"
 
 namespace drover::pods {
 namespace {
-
-constexpr const char* kHostName = "kubernetes.io/hostname";
 
 std::string annotation_of(const nlohmann::json& node, std::string_view name) {
   const auto annotations = node.value("/metadata/annotations"_json_pointer, nlohmann::json::object());

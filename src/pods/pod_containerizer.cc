@@ -335,7 +335,8 @@ Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const
 
 Status PodContainerizer::launch(const container::Launch& launch) {
   const auto environment = environment_of(launch, options_.pods);
-  auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports}, options_.pods);
+  auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports, launch.node_rules},
+                       options_.pods);
   if (!pod) return Failure(join(pod.error()));
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));
   DROVER_CHECK_OK(folder.make_subdirectory(kSandboxFolder, 0755));

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/instant.h"
+#include "base/text.h"
 #include "kube/client/object.h"
 #include "kube/gpu_topology.h"
 
@@ -132,9 +133,16 @@ class StatusReader {
 
   /// Its node would try for ever: the task ends instead, as on one machine.
   bool cannot_start() {
-    const auto& waiting = part(state_, "waiting");
+    if (leaving_) return false;
+    if (is_hopeless(state_)) return true;
+    return std::ranges::any_of(init_statuses(),
+                               [this](const auto& each) { return is_hopeless(part(each, "state")); });
+  }
+
+  bool is_hopeless(const json& state) {
+    const auto& waiting = part(state, "waiting");
     const auto reason = text(waiting, "reason");
-    if (leaving_ || std::ranges::find(kHopeless, reason) == kHopeless.end()) return false;
+    if (std::ranges::find(kHopeless, reason) == kHopeless.end()) return false;
     view_.actual = Actual::kEnded;
     view_.ending.exit_status = kNotStarted;
     const auto said = text(waiting, "message");
@@ -149,7 +157,8 @@ class StatusReader {
       if (!terminated.is_object() || number(terminated, "exitCode") == 0) continue;
       view_.actual = Actual::kEnded;
       view_.ending.exit_status = std::clamp(number(terminated, "exitCode"), 1, 255);
-      const auto said = text(terminated, "message");
+      const auto message = text(terminated, "message");
+      const auto said = trimmed(message);
       view_.ending.message =
           fmt::format("its files could not be brought{}{}", said.empty() ? "" : ": ", said);
       view_.ending.finished_at = time(terminated, "finishedAt").value_or(TimePoint{});

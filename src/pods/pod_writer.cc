@@ -9,8 +9,11 @@
 #include <string_view>
 
 #include "container/environment.h"
+#include "container/fetch/fetcher.h"
 #include "kube/scheduler/gangs/member.h"
+#include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/sharing/pod_queue.h"
+#include "pods/pod_place.h"
 #include "pods/pod_view.h"
 #include "workload/resource_fields.h"
 
@@ -59,13 +62,16 @@ class PodWriter {
     resources();
     rights();
     volumes();
+    files();
     network();
-    place();
     ending();
     what_there_is_not();
     if (!mistakes_.empty()) return tl::unexpected(std::move(mistakes_));
     spec_["containers"] = json::array({std::move(container_)});
-    return json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata()}, {"spec", std::move(spec_)}};
+    auto metadata = this->metadata();
+    write_place(task_, order_.node_rules, spec_, metadata["labels"]);
+    return json{
+        {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec_)}};
   }
 
  private:
@@ -80,6 +86,8 @@ class PodWriter {
                    {kJournalLabel, settings_.journal}};
     json annotations = {{"drover.dev/name", task_.name}};
     labels[scheduler::kQueueLabel] = scheduler::queue_name(task_.queue);
+    if (auto request = scheduler::write_gpu_request(task_.resources); !request.empty())
+      annotations[scheduler::kGpuRequestAnnotation] = std::move(request);
     if (task_.gang) {
       labels[scheduler::kGangName] = task_.gang->id;
       labels[scheduler::kGangRank] = std::to_string(task_.gang->rank);
@@ -142,14 +150,9 @@ class PodWriter {
     if (const auto gpus = wanted.gpu_count(); gpus > 0)
       limits[settings_.gpu_resource] = requests[settings_.gpu_resource] = std::to_string(gpus);
     container_["resources"] = {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
-    for (const auto& claim : wanted.gpus)
-      if (claim.filter != workload::DeviceFilter())
-        return refuse("/gpus",
-                      "on a cluster GPUs are asked for by number only so far, not by what they are like",
-                      "leave the model, the memory and the rest out");
-    if (wanted.different_models || wanted.interconnect.asks() || wanted.nic == workload::Preference::kRequire)
-      refuse("/gpus", "on a cluster it cannot be said so far how GPUs are to be joined, or to differ",
-             "leave it out: the best that are free are taken all the same");
+    if (wanted.nic == workload::Preference::kRequire)
+      refuse("/nic", "on a cluster nobody knows so far which network cards are near which GPUs",
+             "leave it out");
     if (!wanted.share.whole())
       refuse("/gpu_share", "on a cluster GPUs are given whole so far", "ask for whole ones");
     if (!wanted.group.empty())
@@ -192,6 +195,32 @@ class PodWriter {
     container_["workingDir"] = task_.working_directory.empty() ? kSandboxMount : task_.working_directory;
   }
 
+  /// Brought by a container of their own, with the task's rights, before it begins.
+  void files() {
+    if (task_.fetch.empty()) return;
+    if (settings_.helper_image.empty())
+      return refuse("/fetch", "on this cluster no files are fetched: no image is named that could do it",
+                    "start 'drover serve' with --helper-image, or put the files into the task's image");
+    for (const auto& file : task_.fetch)
+      if (!file.uri.starts_with("http://") && !file.uri.starts_with("https://"))
+        return refuse("/fetch",
+                      fmt::format("'{}' is on one machine, and a task may be on any node", file.uri),
+                      "name a server's, by http or https");
+    const container::FetchSpec order{.files = task_.fetch, .user = task_.user};
+    auto resources = container_["resources"];
+    for (const auto* amounts : {"requests", "limits"}) resources[amounts].erase(settings_.gpu_resource);
+    spec_["initContainers"] = json::array(
+        {{{"name", "files"},
+          {"image", settings_.helper_image},
+          {"imagePullPolicy", "IfNotPresent"},
+          {"command", {"/usr/bin/drover", "fetcher", "--into", kSandboxMount}},
+          {"env", json::array({{{"name", container::kFetchOrder}, {"value", as_it_is(encode(order))}}})},
+          {"terminationMessagePolicy", "FallbackToLogsOnError"},
+          {"resources", std::move(resources)},
+          {"securityContext", container_["securityContext"]},
+          {"volumeMounts", json::array({container_["volumeMounts"][0]})}}});
+  }
+
   void network() {
     const bool host = task_.network.mode == workload::NetworkMode::kHost;
     const auto& wanted = task_.network.ports;
@@ -215,18 +244,6 @@ class PodWriter {
     container_["ports"] = std::move(ports);
   }
 
-  /// On which nodes it may be.
-  void place() {
-    json expressions = json::array();
-    for (const auto& [name, any_of] : task_.resources.attributes)
-      expressions.push_back({{"key", name == "hostname" ? "kubernetes.io/hostname" : name},
-                             {"operator", "In"},
-                             {"values", any_of}});
-    if (expressions.empty()) return;
-    spec_["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
-        json::array({{{"matchExpressions", std::move(expressions)}}});
-  }
-
   void ending() {
     spec_["terminationGracePeriodSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(std::max(task_.grace, std::chrono::milliseconds(1000)))
@@ -238,8 +255,6 @@ class PodWriter {
     if (task_.privileged) refuse("/privileged", "on a cluster no task is privileged", "leave it out");
     if (!task_.devices.empty())
       refuse("/devices", "on a cluster no devices of other vendors are given so far", "leave them out");
-    if (!task_.fetch.empty())
-      refuse("/fetch", "on a cluster no files are fetched so far", "put them into the image");
     if (task_.terminal || task_.takes_input)
       refuse("/stdin", "on a cluster a task takes no input so far", "leave it out");
     if (task_.batch.idle_timeout)

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "container/containerizer.h"
 #include "kube/scheduler/demand.h"
+#include "workload/node_rule.h"
 #include "workload/task.h"
 
 namespace drover::pods {
@@ -24,7 +25,8 @@ struct PodSettings {
   std::string journal;               ///< its id: whose pods these are
   std::string scheduler = "drover";  ///< spec.schedulerName
   std::string gpu_resource = kube::scheduler::kGpuResource;
-  std::string default_image = {};             ///< of tasks that name none; "": those are refused
+  std::string default_image = {};  ///< of tasks that name none; "": those are refused
+  std::string helper_image = {};   ///< has Drover, for what is done before a task begins; "": nothing is
   std::string name_space_prefix = "drover-";  ///< before the user's name
   bool host_paths = false;                    ///< whether tasks may have folders of their node
 };
@@ -35,6 +37,7 @@ struct PodOrder {
   int attempt = 0;
   const std::map<std::string, std::string>& environment;  ///< all of it
   std::vector<int> ports = {};  ///< by those of the task's network: what they are in the pod, or on the node
+  std::vector<workload::NodeRule> node_rules = {};
 };
 
 /// A name that DNS takes; unique for ever.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "kube/scheduler/gpu_request.h"
+#include "pods/pod_place.h"
 #include "pods/pod_view.h"
 
 namespace drover::pods {
@@ -154,6 +156,85 @@ TEST(PodWriter, PortsVolumesAndPlaces) {
             json::parse(R"({"key":"kubernetes.io/hostname","operator":"In","values":["a","b"]})"));
 }
 
+TEST(PodWriter, FilesAreBroughtBeforeItBeginsWithItsRights) {
+  auto settings = kSettings;
+  settings.helper_image = "drover:1";
+  auto fetching = task();
+  fetching.fetch = std::vector<workload::Fetch>{{.uri = "http://x/$(HOME)/y.tgz"}};
+  const auto pod = written(fetching, settings);
+  const auto& files = pod["spec"]["initContainers"][0];
+  EXPECT_EQ(files["image"], "drover:1");
+  EXPECT_EQ(files["securityContext"], pod["spec"]["containers"][0]["securityContext"]);
+  EXPECT_EQ(files["volumeMounts"][0], pod["spec"]["containers"][0]["volumeMounts"][0]);
+  EXPECT_EQ(files["resources"]["limits"], (json{{"cpu", "1500m"}, {"memory", std::to_string(1U << 30)}}));
+  EXPECT_THAT(files["env"][0]["value"].get<std::string>(), ::testing::HasSubstr("$$(HOME)"));
+  EXPECT_THAT(refused(fetching), ElementsAre("/fetch")) << "nobody could";
+  fetching.fetch = std::vector<workload::Fetch>{{.uri = "/home/ann/data"}};
+  EXPECT_THAT(refused(fetching, settings), ElementsAre("/fetch"));
+}
+
+TEST(PodWriter, SaysWhatItsGpusMustBeLike) {
+  const auto annotation = std::string(kube::scheduler::kGpuRequestAnnotation);
+  auto choosy = task();
+  EXPECT_FALSE(written(choosy)["metadata"]["annotations"].contains(annotation));
+  choosy.resources.gpus = {{1, {.models = {"A100*"}, .min_memory_bytes = 8ULL << 30}}, {2, {.ecc = true}}};
+  choosy.resources.interconnect.min_nvlinks = 2;
+  const auto pod = written(choosy);
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "3");
+  EXPECT_EQ(json::parse(pod["metadata"]["annotations"][annotation].get<std::string>()),
+            json::parse(R"({"gpus":[{"count":1,"model":["A100*"],"memory":8589934592},{"count":2,"ecc":true}],
+                            "interconnect":"nvlink:2"})"));
+}
+
+TEST(PodWriter, KeepsInstancesOfAServiceWhereTheyMayBe) {
+  using enum workload::NodeRuleKind;
+  auto web = task();
+  web.origin = {.kind = workload::OriginKind::kService, .name = "/shop/web"};
+  web.resources.attributes = {{"zone", {"z1"}}};
+  const std::map<std::string, std::string> nothing;
+  const auto pod = write_pod({web,
+                              0,
+                              nothing,
+                              {},
+                              {{"hostname", kApart},
+                               {"rack", kApart, {}, 2},
+                               {"rack", kNoneOf, {"r9"}},
+                               {"room", kOneOf},
+                               {"zone", kTogether},
+                               {"row", kSpread, {}, 3}}},
+                             kSettings);
+  ASSERT_TRUE(pod);
+  const auto& labels = (*pod)["metadata"]["labels"];
+  EXPECT_EQ(labels[kServiceLabel], "shop_web");
+  EXPECT_EQ(labels[kSetLabel], "2");
+  const auto& spec = (*pod)["spec"];
+  const json all = {{kJournalLabel, "j"}, {kServiceLabel, "shop_web"}};
+  auto set = all;
+  set[kSetLabel] = "2";
+  const auto required = [&](const char* how) {
+    return spec["affinity"][how]["requiredDuringSchedulingIgnoredDuringExecution"];
+  };
+  EXPECT_EQ(required("nodeAffinity")["nodeSelectorTerms"],
+            json::parse(R"([{"matchExpressions":[{"key":"zone","operator":"In","values":["z1"]},
+                {"key":"rack","operator":"Exists"},{"key":"rack","operator":"NotIn","values":["r9"]},
+                {"key":"room","operator":"Exists"},{"key":"room","operator":"DoesNotExist"}]}])"));
+  const json apart =
+      json::array({{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", all}}}},
+                   {{"topologyKey", "rack"}, {"labelSelector", {{"matchLabels", set}}}}});
+  EXPECT_EQ(required("podAntiAffinity"), apart);
+  EXPECT_EQ(required("podAffinity")[0]["topologyKey"], "zone");
+  EXPECT_EQ(spec["topologySpreadConstraints"][0]["minDomains"], 3);
+  EXPECT_EQ(spec["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"], all);
+}
+
+TEST(PodWriter, LabelsOfServicesAreNeverTheSameForTwo) {
+  EXPECT_EQ(service_label("/a.b"), "a.b");
+  EXPECT_EQ(service_label("/a/b"), "a_b");
+  const std::string longest(80, 'x');
+  EXPECT_EQ(service_label("/" + longest).size(), 32U);
+  EXPECT_NE(service_label("/" + longest), service_label("/" + longest + "y"));
+}
+
 TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   auto bad = task();
   bad.image.reset();
@@ -164,11 +245,11 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   bad.takes_input = true;
   bad.processes = 7;
   bad.name_space = "team";
-  bad.resources.gpus[0].filter.models = {"A100"};
+  bad.resources.nic = workload::Preference::kRequire;
   bad.resources.share.milli = 500;
-  EXPECT_THAT(refused(bad),
-              ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/stdin",
-                                              "/processes", "/namespace", "/gpus", "/idle_timeout"));
+  EXPECT_THAT(refused(bad), ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch",
+                                                            "/stdin", "/processes", "/namespace", "/nic",
+                                                            "/gpu_share", "/idle_timeout"));
   for (const auto* image :
        {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
     auto local = task();

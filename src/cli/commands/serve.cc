@@ -105,6 +105,11 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
       .add_option("--default-image", options.default_image,
                   "On a cluster, the image of tasks that name none; they are refused otherwise")
       ->type_name("IMAGE");
+  command
+      .add_option(
+          "--helper-image", options.helper_image,
+          "On a cluster, an image of Drover, which fetches the files of tasks; none are fetched otherwise")
+      ->type_name("IMAGE");
   command.add_flag("--allow-host-paths", options.allow_host_paths,
                    "On a cluster, let tasks have folders of their node");
 }

@@ -1,0 +1,136 @@
+#include "control/node_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "control/instances.h"
+
+namespace drover::control {
+namespace {
+
+using workload::ConstraintKind;
+using workload::NodeRule;
+using workload::NodeRuleKind;
+using workload::PlacementConstraint;
+
+int amount_in(const PlacementConstraint& constraint) {
+  int number = 0;
+  const auto& text = constraint.value;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::max(number, 0);
+}
+
+/// The values of the nodes to which the constraint has nothing to say.
+std::vector<std::string> values_allowed(const PlacementConstraint& constraint,
+                                        const std::vector<MachineAttributes>& nodes, bool allowed) {
+  std::set<std::string> values;
+  for (const auto& node : nodes) {
+    const auto found = node.find(constraint.attribute);
+    if (found != node.end() && !refusal(constraint, node, {}) == allowed)
+      values.insert(found->second.begin(), found->second.end());
+  }
+  return {values.begin(), values.end()};
+}
+
+NodeRule rule_of(const PlacementConstraint& constraint, const std::vector<MachineAttributes>& nodes,
+                 int set) {
+  const auto& label = constraint.attribute;
+  switch (constraint.kind) {
+    case ConstraintKind::kUnique:
+      return {label, NodeRuleKind::kApart};
+    case ConstraintKind::kMaxPer:
+      if (amount_in(constraint) == 0) return {label};
+      return {label, NodeRuleKind::kApart, {}, set};
+    case ConstraintKind::kCluster:
+      if (constraint.value.empty()) return {label, NodeRuleKind::kTogether};
+      return {label, NodeRuleKind::kOneOf, {constraint.value}};
+    case ConstraintKind::kGroupBy:
+      return {label, NodeRuleKind::kSpread, {}, amount_in(constraint)};
+    case ConstraintKind::kIs:
+      return {label, NodeRuleKind::kOneOf, {constraint.value}};
+    case ConstraintKind::kLike:
+      return {label, NodeRuleKind::kOneOf, values_allowed(constraint, nodes, true)};
+    case ConstraintKind::kUnlike:
+      return {label, NodeRuleKind::kNoneOf, values_allowed(constraint, nodes, false)};
+  }
+  return {label};
+}
+
+const workload::Service* service_of(const Draft& draft, const TaskRecord& record) {
+  if (record.task.origin.kind != workload::OriginKind::kService) return nullptr;
+  const auto* found = draft.services.find(record.task.origin.name);
+  return found == nullptr ? nullptr : definition_of(*found, record);
+}
+
+const PlacementConstraint* sets_in(const workload::Service& service) {
+  const auto found =
+      std::ranges::find(service.constraints, ConstraintKind::kMaxPer, &PlacementConstraint::kind);
+  return found == service.constraints.end() ? nullptr : &*found;
+}
+
+std::vector<MachineAttributes> nodes_of(const Draft& draft) {
+  std::vector<MachineAttributes> nodes;
+  const auto& state = draft.base();
+  for (const auto& name : state.cluster.nodes())
+    if (name != state.node) nodes.push_back(state.cluster.node(name)->attributes);
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<NodeRule> node_rules(const std::vector<PlacementConstraint>& constraints,
+                                 const std::vector<MachineAttributes>& nodes, int set) {
+  std::vector<NodeRule> rules;
+  for (const auto& constraint : constraints) rules.push_back(rule_of(constraint, nodes, set));
+  return rules;
+}
+
+std::vector<NodeRule> node_rules(const Draft& draft, const TaskRecord& record) {
+  const auto* service = service_of(draft, record);
+  if (service == nullptr || service->constraints.empty()) return {};
+  return node_rules(service->constraints, nodes_of(draft), record.set);
+}
+
+Status check_node_rules(const workload::Service& service) {
+  if (std::ranges::count(service.constraints, ConstraintKind::kMaxPer, &PlacementConstraint::kind) <= 1)
+    return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("On a cluster '{}' may have one constraint MAX_PER", service.id),
+              "leave out all but one", "/constraints");
+}
+
+int set_of(const Draft& draft, const TaskRecord& record) {
+  const auto* service = service_of(draft, record);
+  const auto* constraint = service == nullptr ? nullptr : sets_in(*service);
+  const int sets = constraint == nullptr ? 0 : std::min(amount_in(*constraint), service->instances);
+  if (sets == 0) return 0;
+  std::vector<int> members(static_cast<std::size_t>(sets));
+  for (const auto* other : draft.tasks_of(origin_of(record.task)))
+    if (other->task.id != record.task.id && is_under_way(*other) && other->set > 0 && other->set <= sets)
+      ++members[static_cast<std::size_t>(other->set) - 1];
+  return static_cast<int>(std::ranges::min_element(members) - members.begin()) + 1;
+}
+
+std::vector<std::string> ruled_otherwise(const Draft& draft, const std::vector<placement::Node>& nodes) {
+  const auto before = nodes_of(draft);
+  std::vector<MachineAttributes> now;
+  for (const auto& node : nodes) now.push_back(node.attributes);
+  std::map<const workload::Service*, bool> known;
+  std::vector<std::string> ids;
+  for (const auto& [sequence, queued] : draft.base().queue) {
+    const auto& record = *draft.find(queued.id);
+    const auto* service = record.asked ? service_of(draft, record) : nullptr;
+    if (service == nullptr || service->constraints.empty()) continue;
+    const auto [found, is_new] = known.try_emplace(service);
+    if (is_new)
+      found->second = node_rules(service->constraints, before, 0) != node_rules(service->constraints, now, 0);
+    if (found->second) ids.push_back(queued.id);
+  }
+  return ids;
+}
+
+}  // namespace drover::control
