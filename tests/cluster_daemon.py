@@ -5,9 +5,11 @@ With DROVER_TEST_ENGINE=kubernetes the tests of one machine's daemon have such a
 """
 
 import pathlib
+import tempfile
 
 import drover
 import kube
+import kube_install
 from kube import case
 from kube.machine import wait_for
 from kube.settings import NodeSettings, Settings
@@ -25,6 +27,10 @@ def equipped(profile):
     cluster = case.shared(SETTINGS)
     if _equipped is not cluster:
         _equipped = cluster
+        with tempfile.TemporaryDirectory() as folder:
+            archive = kube_install.make_image(pathlib.Path(folder))
+            for node in cluster.nodes:
+                node.import_images([archive])
         agents = [run_agent(node, f"engine-{node.name}", profile, cluster.kubeconfig, "--roles", "device-plugin")
                   for node in cluster.nodes]
         cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cluster.kubeconfig], name="scheduler-drover")
@@ -37,7 +43,7 @@ class ClusterDaemon(drover.Daemon):
     def __init__(self, profile="dgx1-v100", arguments=(), **more):
         self.cluster = equipped(profile)
         super().__init__(None, ["--engine", "kubernetes", "--kubeconfig", self.cluster.kubeconfig, "--default-image", kube.SHELL,
-                                *arguments], **more)
+                                "--helper-image", kube_install.IMAGE, *arguments], **more)
         self.probe = PROBE
 
     def command(self):

@@ -93,9 +93,11 @@ class ArrayTest(BatchTest):
 class AfterTest(BatchTest):
     def test_one_after_the_other(self):
         order = self.daemon.folder / "order"
-        (first,) = self.detached("--name", "prepare", "--", "sh", "-c", f"sleep 1; echo first >> {order}")
+        go = self.daemon.folder / "go"
+        (first,) = self.detached("--name", "prepare", "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done; echo first >> {order}")
         (second,) = self.detached("--after", "prepare", "--", "sh", "-c", f"echo second >> {order}")
         self.assertIn(f"it waits until 'prepare' ({first}) has succeeded", self.cli("explain", second).out)
+        go.touch()
         self.assertEqual(self.final(second), "finished")
         self.assertEqual(order.read_text(), "first\nsecond\n")
 

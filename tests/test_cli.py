@@ -241,7 +241,7 @@ class PatienceTest(drover.DaemonTest):
         self.assert_one_sentence(self.daemon.cli("ps", env={"DROVER_PATIENCE": "soon"}), "soon")
 
     def test_a_task_that_is_silent_for_long(self):
-        ran = self.daemon.cli("--patience", "5s", "run", "--", self.daemon.probe, "sleep", "8", ",", "say", "at last")
+        ran = self.daemon.cli("--patience", "10s", "run", "--", self.daemon.probe, "sleep", "13", ",", "say", "at last")
         self.assertEqual((ran.status, ran.out), (0, "at last\n"), ran)
 
     def test_an_answer_that_takes_long_is_waited_for(self):

@@ -81,6 +81,46 @@ class EngineTest(ClusterDaemonTest):
         for task in low:
             self.daemon.end_task(task)
 
+    def test_gpus_are_asked_for_by_what_they_are_like(self):
+        ran = self.run_probe(["--gpus", "2", "--gpu-model", "V100", "--interconnect", "nvlink:2"], "devices")
+        self.assertEqual(ran.status, 0, ran)
+        with self.assertRaises(drover.ApiError) as refused:
+            self.daemon.submit("exit", "0", gpus=1, gpu_model="H100")
+        self.assertIn("H100", str(refused.exception))
+
+    def test_files_are_brought_before_it_begins(self):
+        def run(script, **more):
+            body = {"command": ["/bin/sh", "-c", script], "cpus": 0.1, "memory": "64MiB", **more}
+            return self.daemon.api("POST", "/v1/tasks", body)["task"]["id"]
+
+        server = run("echo brought > data; exec busybox httpd -f -p 8080")
+        self.daemon.wait_until_running(server)
+        address = next(pod["status"]["podIP"] for pod in self.daemon.pods() if pod["metadata"]["labels"]["drover.dev/task"] == server)
+        task = run("cat data", fetch=[f"http://{address}:8080/data"])
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished", self.daemon.task(task))
+        self.assertEqual(self.daemon.output(task), "brought\n")
+        ended = self.daemon.wait_until_final(run("cat absent", fetch=[f"http://{address}:8080/absent"]))
+        self.assertEqual(ended["state"], "failed", ended)
+        self.assertRegex(ended["reason"], r"could not be brought: .*/absent': .*404")
+        self.daemon.end_task(server)
+
+    def test_instances_keep_apart_where_their_constraints_say_so(self):
+        app = {"id": "/apart", "cmd": "sleep 1000", "cpus": 0.1, "mem": 64, "instances": 2, "constraints": [["hostname", "UNIQUE"]]}
+        self.daemon.api("POST", "/v2/apps", app)
+        wait_for(lambda: self.daemon.api("GET", "/v2/apps//apart")["app"]["tasksRunning"] == 2,
+                 lambda: self.daemon.api("GET", "/v2/apps//apart"))
+        self.assertEqual({pod["spec"]["nodeName"] for pod in self.daemon.pods()
+                          if pod["metadata"]["labels"].get("drover.dev/service") == "apart"}, set(self.nodes))
+        like = {**app, "id": "/like", "instances": 1, "constraints": [["hostname", "LIKE", f".*{self.nodes[1][-1]}"]]}
+        self.daemon.api("POST", "/v2/apps", like)
+        wait_for(lambda: self.daemon.api("GET", "/v2/apps//like")["app"]["tasksRunning"] == 1,
+                 lambda: self.daemon.api("GET", "/v2/apps//like"))
+        (pod,) = [pod for pod in self.daemon.pods() if pod["metadata"]["labels"].get("drover.dev/service") == "like"]
+        self.assertEqual(pod["spec"]["nodeName"], self.nodes[1])
+        for name in ("apart", "like"):
+            self.daemon.api("DELETE", f"/v2/apps//{name}?force=true")
+        wait_for(lambda: not [pod for pod in self.daemon.pods() if "drover.dev/service" in pod["metadata"]["labels"]], "instances to go")
+
     def test_an_image_that_nobody_has_is_told_of(self):
         task = self.daemon.submit("exit", "0", image="registry.invalid/none:1")
         ended = self.daemon.wait_until_final(task)

@@ -307,8 +307,7 @@ class PlacedVariantsTest(drover.DaemonTest):
     def tearDown(self):
         for task in self.daemon.tasks():
             if task["state"] not in drover.FINAL_STATES:
-                self.daemon.stop_task(task["task"]["id"], force=True)
-                self.daemon.wait_until_final(task["task"]["id"])
+                self.daemon.end_task(task["task"]["id"])
 
     def submit(self, image, gpus=1, **fields):
         return self.daemon.submit(gpus=gpus, image=self.images[image], command=self.SLEEP, **fields)
