@@ -61,9 +61,14 @@ class Waiting:
         self.cluster.clear()
 
 
-def ceiling_rate(cluster, count, ask):
-    """Pods a second, bound with writes that were decided before."""
-    with Waiting(cluster, "ceiling", count, ask), cluster.observing(scheduler="ceiling", count=count) as seen:
+def ceiling_rate(cluster, count, ask, listener=None):
+    """Pods a second, bound with writes that were decided before; `listener` reads all that a scheduler has to, and decides nothing."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Waiting(cluster, "ceiling", count, ask))
+        if listener:
+            stack.enter_context(listener.running())
+            listener.wait_until_idle()
+        seen = stack.enter_context(cluster.observing(scheduler="ceiling", count=count))
         words = {name: value for name, value in ask["pods"].items() if name != "gang"}
         began = cluster.load("ceiling", scheduler="ceiling", ask=ask["ask"], **words)["begin"]
         return count / (seen()["last"] - began)
@@ -120,16 +125,18 @@ def throughput_rows(cluster, name, arguments):
     ask, count = ASKS[name], arguments.pods
     if "gang" in ask["pods"]:
         count -= count % ask["pods"]["gang"]
-    rates, cpu = {"what the API server takes": []}, {}
+    takes, takes_beside = "what the API server takes", "the same while Drover listens"
+    rates, cpu = {takes: [], takes_beside: []}, {}
     for number in range(arguments.rounds):
         say(name)
-        rates["what the API server takes"].append(ceiling_rate(cluster, count, ask))
-        say("ceiling", round(rates["what the API server takes"][-1]))
+        rates[takes].append(ceiling_rate(cluster, count, ask))
+        rates[takes_beside].append(ceiling_rate(cluster, count, ask, Drover(cluster, flags=arguments.flags)))
+        say("ceiling", round(rates[takes][-1]), "with a listener", round(rates[takes_beside][-1]))
         for scheduler in schedulers(cluster, arguments, every_node=number == 0 and ask["ask"] == "limits"):  # which takes long
             result = drain(scheduler, count, ask)
             rates.setdefault(scheduler.title, []).append(result["rate"])
             cpu.setdefault(scheduler.title, []).append(1000 * result["cpu"] / count)
-    ceiling, peer = (statistics.median(rates.get(title, [0])) for title in ("what the API server takes", "kube-scheduler"))
+    ceiling, peer = (statistics.median(rates.get(title, [0])) for title in (takes, "kube-scheduler"))
     return [[name, title, spread(values), f"{statistics.median(values) / ceiling:.0%}",
              f"{statistics.median(values) / peer:.1f} ×" if peer else "–", spread(cpu[title], "{:.2f}") if title in cpu else "–"]
             for title, values in rates.items()]
