@@ -10,6 +10,7 @@ import unittest
 
 import drover
 from cluster_daemon import ClusterDaemonTest
+from kube.api import ApiError
 from kube.machine import wait_for
 
 
@@ -157,6 +158,16 @@ class EngineTest(ClusterDaemonTest):
 class KillTest(ClusterDaemonTest):
     kills = int(os.environ.get("DROVER_TEST_KILLS", "10"))
 
+    def delete(self, pod):
+        """Whether it was still there."""
+        try:
+            self.daemon.cluster.api.request("DELETE", f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}?gracePeriodSeconds=1")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
     def test_each_task_ends_once_with_its_own_status(self):
         seed = int(os.environ.get("DROVER_TEST_SEED", time.time()))
         print(f"seed {seed}", flush=True)
@@ -168,8 +179,8 @@ class KillTest(ClusterDaemonTest):
                 expected[task] = status
             if chance.random() < 0.3 and (pods := self.daemon.pods()):
                 pod = chance.choice(pods)["metadata"]
-                deleted.add(pod["labels"]["drover.dev/task"])
-                self.daemon.cluster.api.request("DELETE", f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}?gracePeriodSeconds=1")
+                if self.delete(pod):
+                    deleted.add(pod["labels"]["drover.dev/task"])
             time.sleep(chance.uniform(0, 1))
             self.daemon.kill()
             self.daemon.start()

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace drover::control {
 namespace {
@@ -27,10 +28,7 @@ std::string joined(const std::vector<std::string>& values) {
 }
 
 bool any_matches(const std::vector<std::string>& values, const std::string& expression) {
-  const RE2 compiled(expression, options());
-  // A broken expression matches nothing.
-  return compiled.ok() &&
-         std::ranges::any_of(values, [&](const auto& value) { return RE2::FullMatch(value, compiled); });
+  return !alike({values.begin(), values.end()}, expression).empty();
 }
 
 /// How many of the machines have each value of the attribute.
@@ -77,6 +75,15 @@ Status check_expression(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> alike(const std::set<std::string>& values, const std::string& expression) {
+  const RE2 compiled(expression, options());
+  std::vector<std::string> found;
+  if (!compiled.ok()) return found;  // a broken expression matches nothing
+  std::ranges::copy_if(values, std::back_inserter(found),
+                       [&](const auto& value) { return RE2::FullMatch(value, compiled); });
+  return found;
+}
 
 std::optional<std::string> refusal(const workload::PlacementConstraint& constraint,
                                    const MachineAttributes& machine,

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ using MachineAttributes = std::map<std::string, std::vector<std::string>>;
 std::optional<std::string> refusal(const workload::PlacementConstraint& constraint,
                                    const MachineAttributes& machine,
                                    const std::vector<MachineAttributes>& others);
+
+/// Of these values, those that an expression of LIKE is of.
+std::vector<std::string> alike(const std::set<std::string>& values, const std::string& expression);
 
 /// Whether the expressions of LIKE and UNLIKE are such (of RE2: no backtracking, so none takes long), and fit
 /// in their limits.

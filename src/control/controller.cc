@@ -59,6 +59,13 @@ Status handle(Draft& draft, const event::Placed& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::Waits& event) {
+  const auto* record = draft.find(event.id);
+  if (record != nullptr && (record->asked || record->state == TaskState::kStarting))
+    draft.say(event.id, event.why);
+  return {};
+}
+
 Status handle(Draft& draft, const event::Evicted& event) {
   if (find_active(draft, event.id, event.attempt) != nullptr) evict(draft, event.id, event.why);
   return {};
@@ -360,7 +367,11 @@ std::vector<std::string> waiting_reasons(const State& state, const TaskRecord& r
                         record.task.owner_name, record.task.queue)};
   if (const auto& array = record.task.batch.array; array && array->at_once > 0)
     return {fmt::format("no more than {} of its array run at once", array->at_once)};
-  if (record.asked) return {"the cluster was asked for a place, and has not answered"};
+  if (record.asked) {
+    const auto said = state.said.find(record.task.id);
+    return {said == state.said.end() ? "the cluster was asked for a place, and has not answered"
+                                     : said->second};
+  }
   // Its gang is being put back, member by member; or nothing has been planned yet.
   return {record.task.gang ? "it waits for the other members of its gang" : "it is about to start"};
 }

@@ -60,6 +60,7 @@ class Draft : public Tables<Overlay> {
 
   const TaskHealth* health(const std::string& id) const;
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
+  void say(const std::string& id, std::string why) { outcome_.said[id] = std::move(why); }
   void made(std::string id, TimePoint version = {}) { outcome_.made = {std::move(id), version}; }
   /// After what has become of tasks until now.
   void notify(Notice notice);
@@ -68,6 +69,8 @@ class Draft : public Tables<Overlay> {
   void set_nodes(std::shared_ptr<const std::vector<placement::Node>> nodes) {
     outcome_.nodes = std::move(nodes);
   }
+  /// Those that this event brings; null when it brings none.
+  const std::vector<placement::Node>* new_nodes() const { return outcome_.nodes.get(); }
   void set_rules(placement::Rules rules) { outcome_.rules = std::move(rules); }
   void set_images(const std::map<ImageName, std::optional<ImageFit>>& images);
   const ImageFits& images() const { return images_ ? *images_ : state_.images; }

@@ -51,6 +51,11 @@ struct Placed {
   std::vector<placement::Grant> gpus;
   std::optional<int> attempt = std::nullopt;
 };
+/// Why it has none yet, or has not started there, as the same say it. Nobody keeps it.
+struct Waits {
+  std::string id;
+  std::string why;
+};
 /// The same who place it take its place away. It waits again, and its gang with it.
 struct Evicted {
   std::string id;
@@ -237,11 +242,11 @@ struct ScheduleProgressed {
 }  // namespace event
 
 using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Evicted,
-    event::Started, event::Ended, event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive,
-    event::Adopted, event::RemoveRequested, event::NodeChanged, event::NodesChanged, event::ForeignPortsSeen,
-    event::RulesChanged, event::Tick, event::Noted, event::ServicesChanged, event::InstancesKilled,
-    event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Waits,
+    event::Evicted, event::Started, event::Ended, event::LaunchFailed, event::PutBack, event::NeverStarted,
+    event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged, event::NodesChanged,
+    event::ForeignPortsSeen, event::RulesChanged, event::Tick, event::Noted, event::ServicesChanged,
+    event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
     event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
     event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
     event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled, event::ScheduleDefined,

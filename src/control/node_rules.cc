@@ -24,20 +24,15 @@ int amount_in(const PlacementConstraint& constraint) {
   return std::max(number, 0);
 }
 
-/// The values of the nodes to which the constraint has nothing to say.
-std::vector<std::string> values_allowed(const PlacementConstraint& constraint,
-                                        const std::vector<MachineAttributes>& nodes, bool allowed) {
+std::vector<std::string> values_alike(const PlacementConstraint& constraint, const NodeAttributes& nodes) {
   std::set<std::string> values;
-  for (const auto& node : nodes) {
-    const auto found = node.find(constraint.attribute);
-    if (found != node.end() && !refusal(constraint, node, {}) == allowed)
+  for (const auto* node : nodes)
+    if (const auto found = node->find(constraint.attribute); found != node->end())
       values.insert(found->second.begin(), found->second.end());
-  }
-  return {values.begin(), values.end()};
+  return alike(values, constraint.value);
 }
 
-NodeRule rule_of(const PlacementConstraint& constraint, const std::vector<MachineAttributes>& nodes,
-                 int set) {
+NodeRule rule_of(const PlacementConstraint& constraint, const NodeAttributes& nodes, int set) {
   const auto& label = constraint.attribute;
   switch (constraint.kind) {
     case ConstraintKind::kUnique:
@@ -53,9 +48,9 @@ NodeRule rule_of(const PlacementConstraint& constraint, const std::vector<Machin
     case ConstraintKind::kIs:
       return {label, NodeRuleKind::kOneOf, {constraint.value}};
     case ConstraintKind::kLike:
-      return {label, NodeRuleKind::kOneOf, values_allowed(constraint, nodes, true)};
+      return {label, NodeRuleKind::kOneOf, values_alike(constraint, nodes)};
     case ConstraintKind::kUnlike:
-      return {label, NodeRuleKind::kNoneOf, values_allowed(constraint, nodes, false)};
+      return {label, NodeRuleKind::kNoneOf, values_alike(constraint, nodes)};
   }
   return {label};
 }
@@ -72,18 +67,32 @@ const PlacementConstraint* sets_in(const workload::Service& service) {
   return found == service.constraints.end() ? nullptr : &*found;
 }
 
-std::vector<MachineAttributes> nodes_of(const Draft& draft) {
-  std::vector<MachineAttributes> nodes;
+/// Whether it matters to them which nodes there are.
+bool look_at_nodes(const workload::Service& service) {
+  return std::ranges::any_of(service.constraints, [](const auto& constraint) {
+    return constraint.kind == ConstraintKind::kLike || constraint.kind == ConstraintKind::kUnlike;
+  });
+}
+
+NodeAttributes all_attributes(const std::vector<placement::Node>& nodes) {
+  NodeAttributes attributes;
+  for (const auto& node : nodes) attributes.push_back(&node.attributes);
+  return attributes;
+}
+
+NodeAttributes nodes_of(const Draft& draft) {
+  if (const auto* nodes = draft.new_nodes()) return all_attributes(*nodes);
+  NodeAttributes nodes;
   const auto& state = draft.base();
   for (const auto& name : state.cluster.nodes())
-    if (name != state.node) nodes.push_back(state.cluster.node(name)->attributes);
+    if (name != state.node) nodes.push_back(&state.cluster.node(name)->attributes);
   return nodes;
 }
 
 }  // namespace
 
 std::vector<NodeRule> node_rules(const std::vector<PlacementConstraint>& constraints,
-                                 const std::vector<MachineAttributes>& nodes, int set) {
+                                 const NodeAttributes& nodes, int set) {
   std::vector<NodeRule> rules;
   for (const auto& constraint : constraints) rules.push_back(rule_of(constraint, nodes, set));
   return rules;
@@ -92,7 +101,8 @@ std::vector<NodeRule> node_rules(const std::vector<PlacementConstraint>& constra
 std::vector<NodeRule> node_rules(const Draft& draft, const TaskRecord& record) {
   const auto* service = service_of(draft, record);
   if (service == nullptr || service->constraints.empty()) return {};
-  return node_rules(service->constraints, nodes_of(draft), record.set);
+  return node_rules(service->constraints, look_at_nodes(*service) ? nodes_of(draft) : NodeAttributes(),
+                    record.set);
 }
 
 Status check_node_rules(const workload::Service& service) {
@@ -116,16 +126,18 @@ int set_of(const Draft& draft, const TaskRecord& record) {
 }
 
 std::vector<std::string> ruled_otherwise(const Draft& draft, const std::vector<placement::Node>& nodes) {
-  const auto before = nodes_of(draft);
-  std::vector<MachineAttributes> now;
-  for (const auto& node : nodes) now.push_back(node.attributes);
+  NodeAttributes before, now;
   std::map<const workload::Service*, bool> known;
   std::vector<std::string> ids;
   for (const auto& [sequence, queued] : draft.base().queue) {
     const auto& record = *draft.find(queued.id);
     const auto* service = record.asked ? service_of(draft, record) : nullptr;
-    if (service == nullptr || service->constraints.empty()) continue;
+    if (service == nullptr || !look_at_nodes(*service)) continue;
     const auto [found, is_new] = known.try_emplace(service);
+    if (before.empty() && now.empty()) {
+      before = nodes_of(draft);
+      now = all_attributes(nodes);
+    }
     if (is_new)
       found->second = node_rules(service->constraints, before, 0) != node_rules(service->constraints, now, 0);
     if (found->second) ids.push_back(queued.id);

@@ -15,7 +15,7 @@ const std::vector<MachineAttributes> kNodes = {{{"hostname", {"a1"}}, {"rack", {
                                                {{"hostname", {"b1"}}}};
 
 NodeRule rule_of(const PlacementConstraint& constraint, int set = 0) {
-  return node_rules({constraint}, kNodes, set).at(0);
+  return node_rules({constraint}, {&kNodes[0], &kNodes[1], &kNodes[2]}, set).at(0);
 }
 
 TEST(NodeRules, AreOneForEachConstraint) {

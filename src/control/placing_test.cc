@@ -50,6 +50,22 @@ TEST(Placing, WhoWaitsIsHandedOverAndStaysQueuedUntilItHasAPlace) {
   EXPECT_EQ(cluster.record("t").node, "n1") << "people look for it afterwards";
 }
 
+TEST(Placing, WhatIsSaidOfWhoWaitsIsSaidOn) {
+  Cluster cluster;
+  ASSERT_TRUE(cluster.submit(task("t", 4)));
+  ASSERT_TRUE(cluster.on(event::Waits{"t", "0/2 nodes are available"}));
+  EXPECT_THAT(cluster.reasons("t"), ElementsAre("0/2 nodes are available"));
+  ASSERT_TRUE(cluster.place("t"));
+  EXPECT_TRUE(cluster.state.said.empty());
+  ASSERT_TRUE(cluster.on(event::Waits{"t", "pulling its image"}));
+  EXPECT_EQ(cluster.state.said.size(), 1U);
+  ASSERT_TRUE(cluster.on(event::Started{"t", kNow}));
+  EXPECT_TRUE(cluster.state.said.empty());
+  ASSERT_TRUE(cluster.on(event::Waits{"t", "late"}));
+  ASSERT_TRUE(cluster.on(event::Waits{"nobody", "late"}));
+  EXPECT_TRUE(cluster.state.said.empty());
+}
+
 TEST(Placing, NobodyIsAskedTwice) {
   Cluster cluster;
   ASSERT_TRUE(cluster.submit(task("a", 1)));

@@ -97,6 +97,7 @@ void forget(State& state, const std::string& id, workload::DefinitionSizes& size
   const auto found = state.tasks.find(id);
   if (found == state.tasks.end()) return;
   take_out(state.by_origin, origin_of(found->second.task), id);
+  state.said.erase(id);
   move(state.ended, id, end_of(&found->second), std::nullopt);
   index_holds(state, id, &found->second, nullptr);
   learn(state.run_times, &found->second, nullptr);
@@ -180,8 +181,12 @@ void apply(State& state, const Outcome& outcome) {
     if (fit && state.images.size() < kMostImages) state.images.emplace(name, *fit);
   }
   for (const auto& [id, health] : outcome.health) state.health.insert_or_assign(id, health);
-  for (const auto& record : outcome.changed)
+  for (const auto& [id, why] : outcome.said) state.said.insert_or_assign(id, why);
+  for (const auto& record : outcome.changed) {
     if (!owns_resources(record.state)) state.health.erase(record.task.id);
+    // It has come on since.
+    if (!record.asked) state.said.erase(record.task.id);
+  }
   for (const auto& id : outcome.removed) forget(state, id, sizes);
   for (const auto& [name, record] : outcome.schedules)
     move(state.schedules_due, name, next_time_of(state.schedules, name),

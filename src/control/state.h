@@ -132,6 +132,7 @@ struct State : Tables<Rows> {
   ByTime begins;                                            ///< ids of tasks that wait, by not_before
   ByTime retries;                                           ///< the same, by retry_at
   SharedMap<std::string, TaskHealth> health;                ///< by task; of those that are checked
+  SharedMap<std::string, std::string> said;                 ///< by task: event::Waits
   ImageFits images;                                         ///< at most kMostImages
   ByTime ended;                                             ///< ids of tasks, by steady_end()
   Usages usages;
@@ -181,6 +182,7 @@ struct Outcome : Tables<Changes> {
   std::optional<placement::Rules> rules;
   std::optional<QueuePositions> positions;
   std::map<std::string, TaskHealth> health;             ///< new findings; not journaled
+  std::map<std::string, std::string> said;              ///< event::Waits; not journaled
   std::map<ImageName, std::optional<ImageFit>> images;  ///< none: it is forgotten; not journaled
   /// By key: a task with a template that is to be kept, or none when nobody needs it any more.
   std::map<std::string, std::optional<workload::Task>> templates;

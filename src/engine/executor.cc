@@ -61,15 +61,7 @@ void Executor::perform(const control::Action& action) {
 }
 
 void Executor::moved(const control::TaskRecord& record) {
-  // What was said of its wait for a place is over with that.
-  if (record.state != control::TaskState::kStarting || !record.node.empty()) preparing_.erase(record.task.id);
-}
-
-void Executor::waits(const std::string& id, const std::string& why) {
-  const auto found = state_.tasks.find(id);
-  if (found == state_.tasks.end()) return;
-  const auto& record = found->second;
-  if (record.asked || record.state == control::TaskState::kStarting) preparing_[id] = why;
+  if (record.state != control::TaskState::kStarting) preparing_.erase(record.task.id);
 }
 
 void Executor::prepares(const std::string& id, const std::string& step) {

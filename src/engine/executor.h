@@ -58,9 +58,7 @@ class Executor {
 
   /// The task came into this state.
   void moved(const control::TaskRecord& record);
-  /// Why a task that was handed to others waits, in words.
-  void waits(const std::string& id, const std::string& why);
-  /// What is being done for tasks that start, or are to, in words, by their ids.
+  /// What is being done for tasks that start, in words, by their ids.
   const std::map<std::string, std::string>& preparing() const { return preparing_; }
 
   /// A command in a container; see Actions::exec. `id` is whole.

@@ -99,8 +99,8 @@ container::Watcher LocalEngine::watcher() {
     for (const auto& uuid : place.gpus) gpus.push_back({uuid});
     tell(control::event::Placed{id, place.node, std::move(gpus), attempt});
   };
-  watcher.waits = [this](const std::string& id, const std::string& why) {
-    ports_.post([this, id, why] { executor_.waits(id, why); });
+  watcher.waits = [tell](const std::string& id, const std::string& why) {
+    tell(control::event::Waits{id, why});
   };
   watcher.evicted = [tell](const std::string& id, int attempt, const std::string& why) {
     tell(control::event::Evicted{id, why, attempt});
