@@ -40,12 +40,6 @@ std::map<std::string, int> counts_of(const std::string& attribute,
   return counts;
 }
 
-int number_in(const std::string& text) {
-  int number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 std::string instances(int count) {
   return fmt::format("{} {}", count, count == 1 ? "instance" : "instances");
 }
@@ -75,6 +69,13 @@ Status check_expression(const std::string& text) {
 }
 
 }  // namespace
+
+int amount_in(const workload::PlacementConstraint& constraint) {
+  int number = 0;
+  const auto& text = constraint.value;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
 
 std::vector<std::string> alike(const std::set<std::string>& values, const std::string& expression) {
   const RE2 compiled(expression, options());
@@ -106,9 +107,9 @@ std::optional<std::string> refusal(const workload::PlacementConstraint& constrai
       return fmt::format("no two of its instances may have the same {}, and one is on '{}'", attribute,
                          value);
     case ConstraintKind::kMaxPer:
-      if (here < number_in(wanted)) return std::nullopt;
+      if (here < amount_in(constraint)) return std::nullopt;
       return fmt::format("at most {} may have the same {}, and so many are on '{}'",
-                         instances(number_in(wanted)), attribute, value);
+                         instances(amount_in(constraint)), attribute, value);
     case ConstraintKind::kCluster: {
       const auto& all = wanted.empty() && !counts.empty() ? counts.begin()->first : wanted;
       if (all.empty() || all == value || is_wanted) return std::nullopt;
@@ -116,7 +117,7 @@ std::optional<std::string> refusal(const workload::PlacementConstraint& constrai
                          value);
     }
     case ConstraintKind::kGroupBy:
-      return uneven(attribute, value, here, counts, number_in(wanted));
+      return uneven(attribute, value, here, counts, amount_in(constraint));
     case ConstraintKind::kLike:
       if (any_matches(values, wanted)) return std::nullopt;
       return fmt::format("the {} of this machine is '{}', which is not like '{}'", attribute, value, wanted);

@@ -22,6 +22,9 @@ std::optional<std::string> refusal(const workload::PlacementConstraint& constrai
                                    const MachineAttributes& machine,
                                    const std::vector<MachineAttributes>& others);
 
+/// N of MAX_PER and GROUP_BY; 0 for what is no number.
+int amount_in(const workload::PlacementConstraint& constraint);
+
 /// Of these values, those that an expression of LIKE is of.
 std::vector<std::string> alike(const std::set<std::string>& values, const std::string& expression);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -16,13 +15,6 @@ using workload::ConstraintKind;
 using workload::NodeRule;
 using workload::NodeRuleKind;
 using workload::PlacementConstraint;
-
-int amount_in(const PlacementConstraint& constraint) {
-  int number = 0;
-  const auto& text = constraint.value;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return std::max(number, 0);
-}
 
 std::vector<std::string> values_alike(const PlacementConstraint& constraint, const NodeAttributes& nodes) {
   std::set<std::string> values;
@@ -38,13 +30,13 @@ NodeRule rule_of(const PlacementConstraint& constraint, const NodeAttributes& no
     case ConstraintKind::kUnique:
       return {label, NodeRuleKind::kApart};
     case ConstraintKind::kMaxPer:
-      if (amount_in(constraint) == 0) return {label};
+      if (amount_in(constraint) <= 0) return {label};
       return {label, NodeRuleKind::kApart, {}, set};
     case ConstraintKind::kCluster:
       if (constraint.value.empty()) return {label, NodeRuleKind::kTogether};
       return {label, NodeRuleKind::kOneOf, {constraint.value}};
     case ConstraintKind::kGroupBy:
-      return {label, NodeRuleKind::kSpread, {}, amount_in(constraint)};
+      return {label, NodeRuleKind::kSpread, {}, std::max(amount_in(constraint), 0)};
     case ConstraintKind::kIs:
       return {label, NodeRuleKind::kOneOf, {constraint.value}};
     case ConstraintKind::kLike:
@@ -117,7 +109,7 @@ int set_of(const Draft& draft, const TaskRecord& record) {
   const auto* service = service_of(draft, record);
   const auto* constraint = service == nullptr ? nullptr : sets_in(*service);
   const int sets = constraint == nullptr ? 0 : std::min(amount_in(*constraint), service->instances);
-  if (sets == 0) return 0;
+  if (sets <= 0) return 0;
   std::vector<int> members(static_cast<std::size_t>(sets));
   for (const auto* other : draft.tasks_of(origin_of(record.task)))
     if (other->task.id != record.task.id && is_under_way(*other) && other->set > 0 && other->set <= sets)

@@ -104,7 +104,6 @@ void describe(NodeView& view) {
 
 Doings LocalEngine::doings() const {
   auto doings = executor_.preparing();
-  for (const auto& [id, why] : state_.said) doings.insert_or_assign(id, why);
   for (auto& [id, words] : lingering_.words()) doings.insert_or_assign(id, std::move(words));
   return doings;
 }

@@ -18,6 +18,8 @@ TaskRecord shown(const control::State& state, const TaskRecord& record, const Do
     copy.reason = doing->second;
   else if (record.state == control::TaskState::kQueued)
     copy.reason = fmt::format("{}", fmt::join(control::waiting_reasons(state, record), "; "));
+  else if (const auto said = state.said.find(record.task.id); said != state.said.end())
+    copy.reason = said->second;
   return copy;
 }
 
@@ -27,7 +29,8 @@ void TaskList::each(const std::function<void(const TaskRecord&)>& visit) const {
     if (may_see(caller_, record)) records.push_back(&record);
   std::ranges::sort(records, {}, &TaskRecord::sequence);
   for (const auto* record : records)
-    if (record->state == control::TaskState::kQueued || doings_.contains(record->task.id))
+    if (record->state == control::TaskState::kQueued || record->state == control::TaskState::kStarting ||
+        doings_.contains(record->task.id))
       visit(shown(*state_, *record, doings_));
     else
       visit(*record);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
@@ -95,8 +94,8 @@ class LogLines {
   }
 
   void excuse(std::string_view text) {
-    excuse_ += text.substr(0, kLongestExcuse - std::min(kLongestExcuse, excuse_.size()));
-    std::ranges::replace(excuse_, '\n', ' ');
+    for (const char c : text)
+      if (excuse_.size() < kLongestExcuse) excuse_ += c == '\n' ? ' ' : c;
   }
 
   void end_line(std::size_t written, Position& whole) {

@@ -101,6 +101,12 @@ class PodContainerizerTest : public ::testing::Test {
   static kube::ObjectPath path(int attempt = 0) {
     return {kube::kPods, "drover-ann", pod_name("t", attempt)};
   }
+  /// What the API server gives out as what the container has written.
+  void node_logs(const std::string& text, int attempt = 0) {
+    auto log = path(attempt);
+    log.subresource = "log";
+    api_.set_text(log, text);
+  }
   std::optional<json> pod(int attempt = 0) {
     const auto found = api_.get(path(attempt));
     return found ? std::optional(*found) : std::nullopt;
@@ -146,9 +152,7 @@ class PodContainerizerTest : public ::testing::Test {
 };
 
 TEST_F(PodContainerizerTest, TellsOfALifeInOrderAndKeepsThePodUntilItsEndIsRecorded) {
-  auto log = path();
-  log.subresource = "log";
-  api_.set_text(log, "2026-11-27T14:00:00.5Z hello\n2026-11-27T14:00:01.25Z $HOME\n");
+  node_logs("2026-11-27T14:00:00.5Z hello\n2026-11-27T14:00:01.25Z $HOME\n");
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();
   run();
@@ -359,28 +363,24 @@ TEST_F(PodContainerizerTest, PodsOfOtherJournalsAreNotItsOwn) {
 }
 
 TEST_F(PodContainerizerTest, TheCopyOfTheOutputGoesOnWhereItWas) {
-  auto log = path();
-  log.subresource = "log";
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();
-  api_.set_text(log, "2026-11-27T14:00:00.5Z one\n");
+  node_logs("2026-11-27T14:00:00.5Z one\n");
   run();
   ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
-  api_.set_text(log, "2026-11-27T14:00:00.5Z one\n2026-11-27T14:00:00.51Z two\n2026-11-27T14:00:02Z three");
+  node_logs("2026-11-27T14:00:00.5Z one\n2026-11-27T14:00:00.51Z two\n2026-11-27T14:00:02Z three");
   end(0);
   EXPECT_THAT(told_.lines(3), Contains("ended t 0"));
   EXPECT_EQ(output(), "one\ntwo\nthree");
 }
 
 TEST_F(PodContainerizerTest, WhatANodeSaysInsteadOfTheOutputIsNotTheOutput) {
-  auto log = path();
-  log.subresource = "log";
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();
-  api_.set_text(log, "2026-11-27T14:00:00Z one\nfailed to read \"0.log\"");
+  node_logs("2026-11-27T14:00:00Z one\nfailed to read \"0.log\"");
   run();
   ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
-  api_.set_text(log, "unable to retrieve\n2026-11-27T14:00:01Z two\n" + std::string(1000, 'x'));
+  node_logs("unable to retrieve\n2026-11-27T14:00:01Z two\n" + std::string(1000, 'x'));
   end(0);
   EXPECT_THAT(told_.lines(4),
               AllOf(Contains("ended t 0"), Contains(HasSubstr("instead of the output: unable to retrieve"))));
@@ -388,20 +388,16 @@ TEST_F(PodContainerizerTest, WhatANodeSaysInsteadOfTheOutputIsNotTheOutput) {
 }
 
 TEST_F(PodContainerizerTest, AnotherAttemptMayRunWhereTheClockIsBehind) {
-  auto log = path();
-  log.subresource = "log";
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();
-  api_.set_text(log, "2026-11-27T14:00:05Z one\n");
+  node_logs("2026-11-27T14:00:05Z one\n");
   run();
   end(1);
   ASSERT_THAT(told_.lines(3), Contains("ended t 1"));
   ASSERT_TRUE(pods_->clean("t"));
-  log = path(1);
-  log.subresource = "log";
   ASSERT_TRUE(pods_->launch(launch_of(1)));
   bind(1);
-  api_.set_text(log, "2026-11-27T14:00:01Z two\n");
+  node_logs("2026-11-27T14:00:01Z two\n", 1);
   run(1);
   end(0, 1);
   ASSERT_THAT(told_.lines(6), Contains("ended t 0"));
@@ -409,17 +405,14 @@ TEST_F(PodContainerizerTest, AnotherAttemptMayRunWhereTheClockIsBehind) {
 }
 
 TEST_F(PodContainerizerTest, LinesThatAreNotWholeComeAgainAndLongOnesComePieceByPiece) {
-  auto log = path();
-  log.subresource = "log";
   const std::string longest(100'000, 'x');
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();
-  api_.set_text(log, "2026-11-27T14:00:00Z one\n2026-11-27T14:00:01Z be");
+  node_logs("2026-11-27T14:00:00Z one\n2026-11-27T14:00:01Z be");
   run();
   ASSERT_TRUE(wait_for([&] { return output().starts_with("one\n"); }));
   // What is written at the end of a piece without a line's end is taken for whole when the server ends it.
-  api_.set_text(log,
-                "2026-11-27T14:00:00Z one\n2026-11-27T14:00:02Z " + longest + "\n2026-11-27T14:00:03Z \n");
+  node_logs("2026-11-27T14:00:00Z one\n2026-11-27T14:00:02Z " + longest + "\n2026-11-27T14:00:03Z \n");
   end(0);
   ASSERT_THAT(told_.lines(3), Contains("ended t 0"));
   EXPECT_EQ(output(), "one\nbe" + longest + "\n\n");

@@ -177,12 +177,12 @@ TEST(PodWriter, SaysWhatItsGpusMustBeLike) {
   const auto annotation = std::string(kube::scheduler::kGpuRequestAnnotation);
   auto choosy = task();
   EXPECT_FALSE(written(choosy)["metadata"]["annotations"].contains(annotation));
-  choosy.resources.gpus = {{1, {.models = {"A100*"}, .min_memory_bytes = 8ULL << 30}}, {2, {.ecc = true}}};
+  choosy.resources.gpus = {{1, {.models = {"A100"}, .min_memory_bytes = 8ULL << 30}}, {2, {.ecc = true}}};
   choosy.resources.interconnect.min_nvlinks = 2;
   const auto pod = written(choosy);
   EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "3");
   EXPECT_EQ(json::parse(pod["metadata"]["annotations"][annotation].get<std::string>()),
-            json::parse(R"({"gpus":[{"count":1,"model":["A100*"],"memory":8589934592},{"count":2,"ecc":true}],
+            json::parse(R"({"gpus":[{"count":1,"model":["A100"],"memory":8589934592},{"count":2,"ecc":true}],
                             "interconnect":"nvlink:2"})"));
 }
 

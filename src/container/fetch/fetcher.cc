@@ -140,11 +140,10 @@ class Fetcher {
   const Report report_;
 };
 
-Status bring_all(const FetchSpec& spec, int sandbox, Report report) {
+/// `cache`: null where there is none.
+Status bring_all(const FetchSpec& spec, int sandbox, const FetchCache* cache, Report report) {
   Tree tree(sandbox);
-  const FetchCache cache(kFetcherCache, spec.limits.cache_bytes);
-  const bool cached = ::fcntl(kFetcherCache, F_GETFD) >= 0;
-  Fetcher fetcher(tree, cached ? &cache : nullptr, spec.limits, report);
+  Fetcher fetcher(tree, cache, spec.limits, report);
   for (const auto& file : spec.files) DROVER_CHECK_OK(fetcher.bring(file));
   return {};
 }
@@ -153,7 +152,10 @@ Status work() {
   DROVER_TRY(const auto text, read_all(STDIN_FILENO, "the order"));
   DROVER_TRY(const auto spec, decode_fetch_spec(text));
   DROVER_CHECK_OK(become(spec.user, spec.parent));
-  return bring_all(spec, kFetcherSandbox, [](const auto& step) { say({{"progress", step}}); });
+  const FetchCache cache(kFetcherCache, spec.limits.cache_bytes);
+  const bool cached = ::fcntl(kFetcherCache, F_GETFD) >= 0;
+  return bring_all(spec, kFetcherSandbox, cached ? &cache : nullptr,
+                   [](const auto& step) { say({{"progress", step}}); });
 }
 
 Status work_into(const char* folder) {
@@ -163,7 +165,7 @@ Status work_into(const char* folder) {
   keep_private();
   const UniqueFd sandbox(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!sandbox.valid()) return fail_errno(fmt::format("'{}' cannot be opened", folder), errno);
-  return bring_all(spec, sandbox.get(), [](const auto&) {});
+  return bring_all(spec, sandbox.get(), nullptr, [](const auto&) {});
 }
 
 json encode_file(const workload::Fetch& fetch) {

@@ -17,25 +17,8 @@ int gpus_of(const PodTemplate& made_from, const std::string& gpu_resource) {
   return static_cast<int>(std::clamp<std::int64_t>(found->second, 0, std::numeric_limits<int>::max()));
 }
 
-}  // namespace
-
-placement::Request demand_of(const PodTemplate& made_from, const std::string& gpu_resource) {
-  placement::Request request;
-  const auto& requests = made_from.requests;
-  request.milli_cpus = requests.cpu;
-  request.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(requests.memory, 0));
-  request.cpu_affinity = placement::Preference::kNone;  // the kubelet pins
-  const int gpus = gpus_of(made_from, gpu_resource);
-  if (gpus > 0) request.gpus.push_back({gpus, {}});
-  if (!made_from.gpu_request.empty()) (void)add_gpu_request(made_from.gpu_request, gpus, request);
-  return request;
-}
-
-Status check_gpu_request(const Pod& pod, const std::string& gpu_resource) {
-  const auto& text = pod.made_from->gpu_request;
-  if (text.empty()) return {};
-  const int gpus = gpus_of(*pod.made_from, gpu_resource);
-  if (gpus == 0)
+Status add_what_it_says(const Pod& pod, const std::string& gpu_resource, placement::Request& request) {
+  if (request.gpus.empty())
     return fail(ErrorKind::kInvalid, fmt::format("The annotation '{}' is of GPUs that are asked for by '{}', "
                                                  "and the pod's limits ask for none",
                                                  kGpuRequestAnnotation, gpu_resource));
@@ -44,8 +27,23 @@ Status check_gpu_request(const Pod& pod, const std::string& gpu_resource) {
                 fmt::format("The pod has both the annotation '{}' and claims: what its GPUs are to be like "
                             "stands in one of the two",
                             kGpuRequestAnnotation));
-  placement::Request unused;
-  return add_gpu_request(text, gpus, unused);
+  return add_gpu_request(pod.made_from->gpu_request, request.gpu_count(), request);
+}
+
+}  // namespace
+
+Demand demand_of(const Pod& pod, const std::string& gpu_resource) {
+  Demand demand;
+  auto& request = demand.request;
+  const auto& requests = pod.made_from->requests;
+  request.milli_cpus = requests.cpu;
+  request.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(requests.memory, 0));
+  request.cpu_affinity = placement::Preference::kNone;  // the kubelet pins
+  if (const int gpus = gpus_of(*pod.made_from, gpu_resource); gpus > 0) request.gpus.push_back({gpus, {}});
+  if (pod.made_from->gpu_request.empty()) return demand;
+  if (const auto added = add_what_it_says(pod, gpu_resource, request); !added)
+    demand.mistake = to_string(added.error());
+  return demand;
 }
 
 placement::Request counted(placement::Request demand, int gpus) {

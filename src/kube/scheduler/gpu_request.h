@@ -3,8 +3,8 @@
 // What a pod says of the GPUs that it asks for by number: what each must be like, and how they are to be
 // joined. An annotation, with the fields of a task's JSON:
 //
-//   drover.dev/gpu-request: '{"gpu_model": "NVIDIA A100*", "gpu_memory": "40GiB", "interconnect": "nvlink"}'
-//   drover.dev/gpu-request: '{"gpus": [{"count": 1, "model": "A100*"}, {"count": 1, "ecc": true}]}'
+//   drover.dev/gpu-request: '{"gpu_model": "A100", "gpu_memory": "40GiB", "interconnect": "nvlink"}'
+//   drover.dev/gpu-request: '{"gpus": [{"count": 1, "model": "A100"}, {"count": 1, "ecc": true}]}'
 //
 // Pure.
 

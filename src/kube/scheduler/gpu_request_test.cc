@@ -36,7 +36,7 @@ gpu::Inventory of_model(gpu::Inventory gpus, const std::string& model, std::uint
 
 TEST(GpuRequest, IsReadAsItWasWritten) {
   placement::Request request;
-  request.gpus = {{2, {.models = {"A100*", "H100*"}, .min_memory_bytes = 1ULL << 30, .ecc = false}},
+  request.gpus = {{2, {.models = {"A100", "H100"}, .min_memory_bytes = 1ULL << 30, .ecc = false}},
                   {1, {.min_compute_capability = gpu::ComputeCapability{8, 6}, .min_driver = "535.104"}}};
   request.different_models = true;
   request.interconnect = {.min_nvlinks = 0, .max_pcie = gpu::PcieLevel::kSwitch};

@@ -46,22 +46,19 @@ PodName name_of(const Pod& pod) {
 
 Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)), places_(options_.policy) {}
 
-std::string Scheduler::mistake_in_gpu_request(const Known& known, const Pod& pod) const {
-  const auto checked = check_gpu_request(pod, options_.gpu_resource);
-  if (!checked) return to_string(checked.error());
-  if (pod.made_from->gpu_request.empty() || !known.queued) return "";
-  return fmt::format("only the scheduler '{}' looks at the annotation '{}', and another one binds the pod",
-                     options_.name, kGpuRequestAnnotation);
-}
-
 Scheduler::Known Scheduler::known(PodObject object) {
   Known made;
   auto& pod = object.pod;
   made.node = pod.node_name;
   made.queued = pod.made_from->scheduler_name != options_.name && pod.release.queued();
   if (made.queued) enter_by_gate(made, pod);
-  made.demand = demand_of(*pod.made_from, options_.gpu_resource);
-  if (object.mistake.empty()) object.mistake = mistake_in_gpu_request(made, pod);
+  auto demand = demand_of(pod, options_.gpu_resource);
+  made.demand = std::move(demand.request);
+  if (object.mistake.empty()) object.mistake = std::move(demand.mistake);
+  if (object.mistake.empty() && made.queued && !pod.made_from->gpu_request.empty())
+    object.mistake =
+        fmt::format("only the scheduler '{}' looks at the annotation '{}', and another one binds the pod",
+                    options_.name, kGpuRequestAnnotation);
   auto rest = without_demand(*pod.made_from, options_.gpu_resource);
   made.rest = templates_.share(std::make_shared<const PodTemplate>(std::move(rest)));
   pod.made_from = templates_.share(std::move(pod.made_from));

@@ -262,7 +262,6 @@ class Scheduler {
 
   bool is_ours(const Known& known) const { return known.queued || is_ours(known.object); }
   Known known(PodObject object);
-  std::string mistake_in_gpu_request(const Known& known, const Pod& pod) const;
   bool is_as_known(const Known& next, const Known& now) const;
   void take(const std::string& uid, Known& known);
   void give_back(const std::string& uid, const Known& known);

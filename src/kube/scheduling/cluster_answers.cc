@@ -103,7 +103,7 @@ json ClusterAnswers::waiting_in(const std::string& queue) const {
     const auto of = waiter.why.queue.empty() ? std::string(placement::kDefaultQueue) : waiter.why.queue;
     const auto* const object = scheduler_.find_pod(waiter.pod.uid);
     if (of != queue || object == nullptr) continue;
-    const auto demand = scheduler::demand_of(*object->pod.made_from, options_.gpu_resource);
+    const auto demand = scheduler::demand_of(object->pod, options_.gpu_resource).request;
     const auto [found, is_new] = jobs.try_emplace(waiter.job, listed.size());
     if (!is_new) {
       auto& job = listed[found->second];

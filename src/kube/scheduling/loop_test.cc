@@ -30,7 +30,11 @@ const Resource kClasses{"resource.k8s.io", "v1", "deviceclasses"};
 const Resource kPublished{"resource.k8s.io", "v1", "resourceslices"};
 constexpr const char* kSpace = "team";
 constexpr int kGpusOfNode = 4;
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr auto kPatience = 30s;
+#else
+constexpr auto kPatience = 6s;
+#endif
 
 /// The API server as one life of a scheduler sees it.
 class Connection : public Api {
