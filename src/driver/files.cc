@@ -12,6 +12,7 @@
 #include "driver/elf.h"
 #include "driver/ld_cache.h"
 #include "driver/names.h"
+#include "driver/programs.h"
 #include "driver/root.h"
 
 namespace drover::driver {
@@ -194,11 +195,11 @@ class Finder {
   }
 
   void add_programs() {
+    std::set<std::string> folders;
+    for (const auto& library : libraries_) folders.insert(library.path.substr(0, library.path.rfind('/')));
     for (const auto& name : program_names())
-      for (const auto* folder : {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/usr/local/bin/",
-                                 "/usr/local/sbin/", "/usr/lib/nvidia/current/"})
-        if (const auto file = root_.open_file(folder + name))
-          files_.try_emplace("bin/" + name, DriverFile{file->path, "", true});
+      if (const auto program = find_program(root_, name, folders))
+        files_.try_emplace("bin/" + name, DriverFile{program->file.path, "", true});
   }
 
   Status add_data() {

@@ -13,6 +13,7 @@
 #include "driver/elf.h"
 #include "driver/files.h"
 #include "driver/names.h"
+#include "driver/programs.h"
 #include "driver/root.h"
 
 namespace drover::driver {
@@ -31,10 +32,6 @@ constexpr std::array kVulkan = {"vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nv
                                 "vulkan/icd.d/nvidia_icd.x86_64.json",
                                 "vulkan/icd.d/nvidia_icd.aarch64.json"};
 constexpr std::array kDataFolders = {"/etc", "/usr/local/share", "/usr/share"};
-constexpr std::array kProgramFolders = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
-                                        "/usr/bin",        "/sbin",          "/bin"};
-// Debian's, where its alternatives are not set up: as when packages are only unpacked.
-constexpr const char* kProgramsOfDebian = "/usr/lib/nvidia/current";
 constexpr std::array kSockets = {"/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"};
 
 std::string base_name(const std::string& path) {
@@ -84,11 +81,10 @@ class HostFinder {
  private:
   /// By their real paths. Those of 32 bits are left out, as the vendor's generator does.
   std::set<std::string> native_libraries(const DriverFiles& driver) {
-    std::set<std::string> folders;
     std::optional<std::uint16_t> machine;
     for (const auto& file : driver.files) {
       if (!file.destination.starts_with("lib64/")) continue;
-      folders.insert(parent_folder(file.source));
+      library_folders_.insert(parent_folder(file.source));
       if (machine) continue;
       if (const auto known = elf_of(file.source)) machine = known->machine;
     }
@@ -96,7 +92,7 @@ class HostFinder {
     for (const auto& folder : library_folders([&](const auto& parent) { return root_.list(parent); }))
       for (const auto& name : root_.list(folder))
         if (is_wanted(name, found_.version)) candidates.insert(folder + "/" + name);
-    for (const auto& folder : folders)
+    for (const auto& folder : library_folders_)
       for (const auto* below : {"", "/vdpau"})
         for (const auto& name : root_.list(folder + below))
           if (is_wanted(name, found_.version)) candidates.insert(folder + below + "/" + name);
@@ -173,13 +169,8 @@ class HostFinder {
   void add_programs() {
     for (const auto* name :
          {"nvidia-smi", "nvidia-debugdump", "nvidia-persistenced", "nvidia-cuda-mps-control",
-          "nvidia-cuda-mps-server", "nvidia-imex", "nvidia-imex-ctl"}) {
-      const bool found = std::ranges::any_of(kProgramFolders, [&](const char* folder) {
-        const auto path = fmt::format("{}/{}", folder, name);
-        return add(path, path);
-      });
-      if (!found) add(fmt::format("{}/{}", kProgramsOfDebian, name), fmt::format("/usr/bin/{}", name));
-    }
+          "nvidia-cuda-mps-server", "nvidia-imex", "nvidia-imex-ctl"})
+      if (const auto program = find_program(root_, name, library_folders_)) add(program->file, program->path);
   }
 
   void add_firmware() {
@@ -214,9 +205,12 @@ class HostFinder {
   /// The first of a place counts. False when there is no such file.
   bool add(const std::string& path, const std::string& destination) {
     const auto file = root_.open_file(path);
-    if (!file) return false;
-    files_.try_emplace(destination, HostFile{prefix_ + file->path, destination, false});
-    return true;
+    if (file) add(*file, destination);
+    return file.has_value();
+  }
+
+  void add(const RootFile& file, const std::string& destination) {
+    files_.try_emplace(destination, HostFile{prefix_ + file.path, destination, false});
   }
 
   HostFiles result() {
@@ -231,6 +225,7 @@ class HostFinder {
   const HostFilesOptions& options_;
   std::string prefix_;  ///< of the root on the host, before paths inside
   HostFiles found_;
+  std::set<std::string> library_folders_;       ///< those of the driver's own libraries
   std::map<std::string, std::string> sonames_;  ///< by real path inside the root
   std::map<std::string, HostFile> files_;       ///< by destination
   std::map<std::string, std::string> links_;
