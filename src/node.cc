@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <set>
+
+#include "gpu/attributes.h"
 
 namespace drover {
 namespace {
@@ -66,11 +67,8 @@ placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu
   node.milli_cpus = facts.cpus * 1000LL;
   node.memory_bytes = facts.memory_bytes;
   node.attributes = given;
-  std::set<std::string> models;
-  for (const auto& device : inventory.devices) models.insert(device.model);
-  add(node.attributes, "gpu_model", {models.begin(), models.end()});
-  add(node.attributes, "driver", {inventory.driver_version});
-  add(node.attributes, "cuda", {inventory.cuda_version});
+  for (auto& [attribute, values] : gpu::attributes_of(inventory))
+    add(node.attributes, attribute, std::move(values));
   node.inventory = std::move(inventory);
   return node;
 }

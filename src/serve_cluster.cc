@@ -6,6 +6,7 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
 
 #include "base/files.h"
@@ -15,6 +16,7 @@
 #include "kube/client/server_version.h"
 #include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
+#include "pods/pod_view.h"
 #include "task_space.h"
 
 namespace drover {
@@ -26,42 +28,62 @@ constexpr std::chrono::minutes kListing{5};
 /// What stands for the whole cluster where one machine would.
 constexpr const char* kClusterName = "kubernetes";
 
-/// Follows the nodes. Tells of all of them when any has changed.
-class NodeWatch {
+/// Keeps objects of one kind at hand. Tells of all of them when any has changed; of many that change at once
+/// it tells once.
+template <typename T>
+class Watch {
  public:
-  using Take = std::function<void(std::vector<placement::Node>)>;
+  using Take = std::function<void(std::vector<std::shared_ptr<const T>>)>;
 
-  NodeWatch(kube::Api& api, const std::string& gpu_resource, asio::io_context& context, Take take)
+  Watch(kube::Api& api, kube::Selection selection, std::function<Result<T>(const nlohmann::json&)> read,
+        asio::io_context& context, Take take)
       : context_(context),
         take_(std::move(take)),
-        nodes_(api,
-               {.selection = {kube::kNodes},
-                .read = [gpu_resource](const auto& node) { return pods::placement_node(node, gpu_resource); },
-                .on_change =
-                    [this](const kube::Change<placement::Node>& change) {
-                      if (!change.before || !change.now || !(*change.before == *change.now)) tell();
-                    },
-                .on_trouble = [](const Error& error) { spdlog::warn("{}", to_string(error)); }}) {}
+        objects_(api, {.selection = std::move(selection),
+                       .read = std::move(read),
+                       .on_change =
+                           [this](const kube::Change<T>& change) {
+                             if (!change.before || !change.now || !(*change.before == *change.now)) tell();
+                           },
+                       .on_trouble = [](const Error& error) { spdlog::warn("{}", to_string(error)); }}) {}
 
-  Status wait_until_listed() const { return nodes_.wait_until_listed(kListing); }
+  Status wait_until_listed() const { return objects_.wait_until_listed(kListing); }
 
  private:
-  /// Many that change at once are told of once.
   void tell() {
     if (told_.exchange(true)) return;
     asio::post(context_, [this] {
       told_ = false;
-      std::vector<placement::Node> nodes;
-      for (const auto& [name, node] : nodes_.objects()) nodes.push_back(*node);
-      take_(std::move(nodes));
+      std::vector<std::shared_ptr<const T>> all;
+      for (auto& [name, object] : objects_.objects()) all.push_back(object);
+      take_(std::move(all));
     });
   }
 
   asio::io_context& context_;
   const Take take_;
   std::atomic<bool> told_ = false;
-  kube::Informer<placement::Node> nodes_;
+  kube::Informer<T> objects_;
 };
+
+/// Pods with a node that are none of our tasks.
+kube::Selection pods_of_others(const std::string& journal) {
+  return {.resource = kube::kPods,
+          .label_selector = fmt::format("{}!={}", pods::kJournalLabel, journal),
+          .field_selector = "spec.nodeName!="};
+}
+
+std::map<std::string, placement::Free> sum(const std::vector<std::shared_ptr<const pods::PodUse>>& uses) {
+  std::map<std::string, placement::Free> sums;
+  for (const auto& use : uses) {
+    if (use->node.empty()) continue;
+    auto& sum = sums[use->node];
+    sum.gpus += use->amounts.gpus;
+    sum.milli_cpus += use->amounts.milli_cpus;
+    sum.memory_bytes += use->amounts.memory_bytes;
+  }
+  return sums;
+}
 
 class ClusterDaemon {
  public:
@@ -92,10 +114,9 @@ class ClusterDaemon {
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     DROVER_CHECK_OK(daemon_.open(opened.id, std::move(ports), std::move(opened.journal), std::move(state),
                                  std::move(view)));
-    nodes_ =
-        std::make_unique<NodeWatch>(*api_, pods.pods.gpu_resource, daemon_.context(),
-                                    [this](auto nodes) { daemon_.engine().set_nodes(std::move(nodes)); });
+    watch_cluster(opened.id, pods.pods.gpu_resource);
     DROVER_CHECK_OK(nodes_->wait_until_listed());
+    DROVER_CHECK_OK(others_->wait_until_listed());
     DROVER_CHECK_OK(daemon_.listen({}));
     pods.watcher = daemon_.engine().watcher();
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(*api_, std::move(pods)));
@@ -109,11 +130,29 @@ class ClusterDaemon {
   void run() { daemon_.run(); }
 
  private:
+  void watch_cluster(const std::string& journal, const std::string& gpu_resource) {
+    nodes_ = std::make_unique<Watch<placement::Node>>(
+        *api_, kube::Selection{kube::kNodes},
+        [gpu_resource](const auto& node) { return pods::placement_node(node, gpu_resource); },
+        daemon_.context(),
+        [this](const auto& all) {
+          std::vector<placement::Node> nodes;
+          for (const auto& node : all) nodes.push_back(*node);
+          daemon_.engine().set_nodes(std::move(nodes));
+        });
+    others_ = std::make_unique<Watch<pods::PodUse>>(
+        *api_, pods_of_others(journal),
+        [gpu_resource](const auto& pod) { return pods::read_use(pod, gpu_resource); }, daemon_.context(),
+        [this](const auto& uses) { daemon_.engine().set_taken_by_others(sum(uses)); });
+  }
+
   const cli::ServeOptions& options_;
   const std::unique_ptr<kube::ApiClient> api_;
-  std::stop_source stop_;             ///< of what is asked of it
-  Daemon daemon_{options_};           ///< uses what stands above
-  std::unique_ptr<NodeWatch> nodes_;  ///< goes first: it posts to the daemon
+  std::stop_source stop_;    ///< of what is asked of it
+  Daemon daemon_{options_};  ///< uses what stands above
+  // They go first: they post to the daemon.
+  std::unique_ptr<Watch<placement::Node>> nodes_;
+  std::unique_ptr<Watch<pods::PodUse>> others_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@ import json
 import unittest
 
 import drover
+from mesos_framework import Framework
 from registries import free_port
-from test_mesos import Framework
 
 
 def text(data):

@@ -304,7 +304,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
     mesos.ip = shared->listen->host == "0.0.0.0" ? mesos.ip : shared->listen->host;
   parts->mesos = std::make_unique<mesos::Master>(context, daemon, std::move(mesos));
   shared->services.mesos = parts->mesos.get();
-  parts->marathon->events.name_agent({parts->mesos->agent_id(), parts->mesos->options().ip});
+  parts->marathon->events.set_ip(parts->mesos->options().ip);
   parts->shared = std::move(shared);
   asio::co_spawn(context, parts->accept_unix(), asio::detached);
   if (chosen.listen) asio::co_spawn(context, parts->accept_tcp(), asio::detached);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "control/agents.h"
+
 namespace drover::control {
 namespace {
 

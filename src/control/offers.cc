@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace drover::control {
 namespace {
@@ -54,6 +55,31 @@ std::map<std::string, ResourceAmounts> held_by_frameworks(const State& state) {
   return sums;
 }
 
+std::map<std::string, ResourceAmounts> held_by_agents(const State& state) {
+  if (!state.placed_by_others) return {{agent_id(state.journal_id), held_by_all(state)}};
+  std::map<std::string, ResourceAmounts> sums;
+  for (const auto& id : state.active) {
+    const auto& record = state.tasks.at(id);
+    sums[agent_of(state, record)] += held_by(record);
+  }
+  return sums;
+}
+
+std::map<std::string, ResourceAmounts> held_beside_books(const State& state) {
+  std::map<std::string, ResourceAmounts> sums;
+  if (!state.placed_by_others) {
+    sums[agent_id(state.journal_id)].ports = held_by_all(state).ports;
+    return sums;
+  }
+  for (const auto& id : state.active) {
+    const auto& record = state.tasks.at(id);
+    auto held = held_by(record);
+    if (!record.node.empty()) held = {0, 0, 0, 0, std::move(held.ports)};
+    sums[agent_of(state, record)] += held;
+  }
+  return sums;
+}
+
 void OfferBook::join(const std::string& framework, Bidder bidder) {
   leave(framework);
   bidders_[framework].bidder = std::move(bidder);
@@ -89,44 +115,34 @@ void OfferBook::drop_offers_of(const std::string& framework, OfferChanges* chang
   });
 }
 
-std::string OfferBook::role_wanting(const Entry& entry, const ResourceAmounts& amounts, const Supply& supply,
-                                    TimePoint now) const {
+std::string OfferBook::role_wanting(const Entry& entry, const ResourceAmounts& amounts,
+                                    const Machine& machine, const Supply& supply, TimePoint now) const {
   // By the machine's total, as Mesos has it: also when all its GPUs are taken.
-  if (supply.hides_gpu_machines && supply.whole.gpus > 0 && !entry.bidder.knows_gpus) return "";
+  if (supply.hides_gpu_machines && machine.second.whole.gpus > 0 && !entry.bidder.knows_gpus) return "";
   for (const auto& role : entry.bidder.roles) {
     if (entry.bidder.suppressed.contains(role)) continue;
     const bool refused = std::ranges::any_of(entry.filters, [&](const Filter& filter) {
-      return filter.role == role && filter.until > now && filter.refused.covers(amounts);
+      return filter.role == role && filter.agent == machine.first && filter.until > now &&
+             filter.refused.covers(amounts);
     });
     if (!refused) return role;
   }
   return "";
 }
 
-/// Those that have least of the machine first.
-std::vector<std::string> OfferBook::by_share(const Supply& supply) const {
-  auto sums = offered();
-  for (const auto& [framework, used] : supply.used) sums[framework] += used;
-  std::vector<std::pair<double, std::string>> shares;
-  for (const auto& [framework, entry] : bidders_)
-    shares.emplace_back(largest_share(sums[framework], supply.whole), framework);
-  std::ranges::sort(shares);
-  std::vector<std::string> order;
-  for (auto& [share, framework] : shares) order.push_back(std::move(framework));
-  return order;
-}
-
 /// Drover's own queue, or a GPU that fails, may take what was offered.
 void OfferBook::rescind_what_is_gone(const Supply& supply, OfferChanges& changes) {
-  ResourceAmounts sum;
+  std::map<std::string, ResourceAmounts> sums;
   for (auto entry = offers_.begin(); entry != offers_.end();) {
+    auto& sum = sums[entry->second.agent];
     auto with = sum;
     with += entry->second.amounts;
     // Ports and disk are no reason: what is taken of them is found when the offer is accepted.
     auto counted = with;
     counted.ports.clear();
     counted.disk_bytes = 0;
-    if (supply.free.covers(counted)) {
+    const auto machine = supply.machines.find(entry->second.agent);
+    if (machine != supply.machines.end() && machine->second.free.covers(counted)) {
       sum = std::move(with);
       ++entry;
       continue;
@@ -136,19 +152,20 @@ void OfferBook::rescind_what_is_gone(const Supply& supply, OfferChanges& changes
   }
 }
 
-void OfferBook::disturb_one(const Supply& supply, const ResourceAmounts& rest, TimePoint now,
-                            OfferChanges& changes) {
+void OfferBook::disturb_one(const Machine& machine, const ResourceAmounts& rest, const Supply& supply,
+                            TimePoint now, OfferChanges& changes) {
   const auto sums = offered();
   for (const auto& [id, offer] : offers_) {
-    if (now - offer.at < kUndisturbed) continue;
+    if (offer.agent != machine.first || now - offer.at < kUndisturbed) continue;
     auto freed = rest;
     freed += offer.amounts;
     const bool waits = std::ranges::any_of(bidders_, [&](const auto& bidder) {
-      return !sums.contains(bidder.first) && !role_wanting(bidder.second, freed, supply, now).empty();
+      return !sums.contains(bidder.first) &&
+             !role_wanting(bidder.second, freed, machine, supply, now).empty();
     });
     if (!waits) continue;
     const auto old = offer;
-    refuse(old.framework, old.role, old.amounts, kDefaultRefuseSeconds, now);
+    refuse(old.framework, {old.amounts, old.role, old.agent, ""}, kDefaultRefuseSeconds, now);
     drop_offers_of(old.framework, &changes);
     changes.more_to_offer = true;
     return;
@@ -160,18 +177,38 @@ OfferChanges OfferBook::allocate(const Supply& supply, TimePoint now) {
     std::erase_if(entry.filters, [&](const Filter& filter) { return filter.until <= now; });
   OfferChanges changes;
   rescind_what_is_gone(supply, changes);
-  auto rest = supply.free;
-  for (const auto& [id, offer] : offers_) rest -= offer.amounts;
-  if (!rest.worth_offering()) {
-    disturb_one(supply, rest, now, changes);
-    return changes;
-  }
-  for (const auto& framework : by_share(supply)) {
-    const auto role = role_wanting(bidders_.at(framework), rest, supply, now);
-    if (role.empty()) continue;
-    changes.made = fmt::format("{}-O{}", master_, next_offer_++);
-    offers_.emplace(changes.made, Offer{framework, role, std::move(rest), now});
-    return changes;
+  ResourceAmounts whole;
+  for (const auto& [agent, machine] : supply.machines) whole += machine.whole;
+  auto held = offered();
+  for (const auto& [framework, used] : supply.used) held[framework] += used;
+  std::map<std::string, ResourceAmounts> rests;
+  for (const auto& [agent, machine] : supply.machines) rests[agent] = machine.free;
+  for (const auto& [id, offer] : offers_) rests.at(offer.agent) -= offer.amounts;
+
+  using Share = std::pair<double, const std::string*>;
+  std::vector<Share> shares;  // who has least comes first
+  const auto is_less = [](const Share& a, const Share& b) {
+    return std::tie(a.first, *a.second) < std::tie(b.first, *b.second);
+  };
+  for (const auto& [framework, entry] : bidders_)
+    shares.emplace_back(largest_share(held[framework], whole), &framework);
+  std::ranges::sort(shares, is_less);
+  for (const auto& machine : supply.machines) {
+    auto& rest = rests.at(machine.first);
+    if (!rest.worth_offering()) {
+      if (!changes.more_to_offer) disturb_one(machine, rest, supply, now, changes);
+      continue;
+    }
+    for (auto& [share, framework] : shares) {
+      const auto role = role_wanting(bidders_.at(*framework), rest, machine, supply, now);
+      if (role.empty()) continue;
+      held[*framework] += rest;
+      share = largest_share(held[*framework], whole);
+      changes.made.push_back(fmt::format("{}-O{}", master_, next_offer_++));
+      offers_.emplace(changes.made.back(), Offer{*framework, role, machine.first, std::move(rest), now});
+      std::ranges::sort(shares, is_less);
+      break;
+    }
   }
   return changes;
 }
@@ -190,7 +227,11 @@ TakenOffers OfferBook::take(const std::string& framework, const std::vector<std:
       taken.mistake = fmt::format("Offer {} is no longer valid", id);
       continue;
     }
-    const auto& role = found->second.role;
+    const auto& [framework_of, role, agent, amounts, at] = found->second;
+    if (!taken.agent.empty() && taken.agent != agent)
+      taken.mistake = fmt::format(
+          "Aggregated offers must belong to one single agent. Offer {} uses agent {} and agent {}", id, agent,
+          taken.agent);
     if (!taken.role.empty() && taken.role != role)
       taken.mistake = fmt::format(
           "Aggregated offers must be allocated to the same role. Offer {} uses role '{}' but another is "
@@ -198,25 +239,26 @@ TakenOffers OfferBook::take(const std::string& framework, const std::vector<std:
           "role '{}'",
           id, role, taken.role);
     taken.role = role;
-    taken.amounts += found->second.amounts;
+    taken.agent = agent;
+    taken.amounts += amounts;
     offers_.erase(found);
   }
   return taken;
 }
 
-void OfferBook::refuse(const std::string& framework, const std::string& role, ResourceAmounts amounts,
-                       double seconds, TimePoint now) {
+void OfferBook::refuse(const std::string& framework, TakenOffers taken, double seconds, TimePoint now) {
   const auto found = bidders_.find(framework);
   if (found == bidders_.end()) return;
   if (!(seconds >= 0)) seconds = kDefaultRefuseSeconds;
-  if (seconds == 0 || amounts == ResourceAmounts{}) return;
+  if (seconds == 0 || taken.amounts == ResourceAmounts{}) return;
   seconds = std::min(seconds, kMostRefuseSeconds);
   const auto until = now + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   auto& filters = found->second.filters;
   std::erase_if(filters, [&](const Filter& filter) {
-    return filter.role == role && filter.until <= until && amounts.covers(filter.refused);
+    return filter.role == taken.role && filter.agent == taken.agent && filter.until <= until &&
+           taken.amounts.covers(filter.refused);
   });
-  filters.push_back({role, std::move(amounts), until});
+  filters.push_back({std::move(taken.role), std::move(taken.agent), std::move(taken.amounts), until});
 }
 
 void OfferBook::suppress(const std::string& framework, const std::vector<std::string>& roles) {

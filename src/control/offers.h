@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "control/agents.h"
 #include "control/resource_amounts.h"
 #include "control/state.h"
 
@@ -22,6 +23,11 @@ ResourceAmounts held_by(const TaskRecord& record);
 ResourceAmounts held_by_all(const State& state);
 /// By framework.
 std::map<std::string, ResourceAmounts> held_by_frameworks(const State& state);
+/// By the id of the agent (agents.h).
+std::map<std::string, ResourceAmounts> held_by_agents(const State& state);
+/// By agent: what tasks hold that the books of no node have. These are ports, and all that those hold that
+/// were launched on a node of a cluster and are not there yet.
+std::map<std::string, ResourceAmounts> held_beside_books(const State& state);
 
 /// Whom offers are made to.
 struct Bidder {
@@ -33,22 +39,26 @@ struct Bidder {
 struct Offer {
   std::string framework;
   std::string role;
+  std::string agent;
   ResourceAmounts amounts;
   TimePoint at{};
 };
 
-/// The machine as offers see it.
+/// What is offered of, as offers see it.
 struct Supply {
-  ResourceAmounts whole;
-  ResourceAmounts free;                         ///< with what is offered
+  struct Machine {
+    ResourceAmounts whole;
+    ResourceAmounts free;  ///< with what is offered
+  };
+  std::map<std::string, Machine> machines;      ///< by the id of its agent
   std::map<std::string, ResourceAmounts> used;  ///< by framework
   bool hides_gpu_machines = true;               ///< from those that do not know GPUs
 };
 
-/// What is to be told. At most one offer is made at a time.
+/// What is to be told. At most one offer of each machine is made at a time.
 struct OfferChanges {
   std::vector<std::pair<std::string, std::string>> rescinded;  ///< framework, offer
-  std::string made;                                            ///< id of an offer; "" for none
+  std::vector<std::string> made;                               ///< ids of offers
   bool more_to_offer = false;                                  ///< there may be more to offer
 };
 
@@ -56,6 +66,7 @@ struct OfferChanges {
 struct TakenOffers {
   ResourceAmounts amounts;
   std::string role;
+  std::string agent;
   std::string mistake;  ///< in the words of Mesos; "" when all are valid. What was valid is gone all the same
 };
 
@@ -72,17 +83,16 @@ class OfferBook {
   /// Its offers and filters are gone.
   void leave(const std::string& framework);
 
-  /// Makes offers fit to what is free, and offers all the rest to one framework, as Mesos does: to that which
-  /// has least of the machine and has not refused it. One that sits on its offers for kUndisturbed while
-  /// another waits loses them.
+  /// Makes offers fit to what is free, and offers all the rest of each machine to one framework, as Mesos
+  /// does: to that which has least of all machines and has not refused it. One that sits on its offers of a
+  /// machine for kUndisturbed while another waits loses all that it has.
   OfferChanges allocate(const Supply& supply, TimePoint now);
 
   /// Takes offers for an ACCEPT or a DECLINE.
   TakenOffers take(const std::string& framework, const std::vector<std::string>& ids);
-  /// Nothing that `amounts` covers is offered for so long. Seconds that are negative, or no number, are the
-  /// default.
-  void refuse(const std::string& framework, const std::string& role, ResourceAmounts amounts, double seconds,
-              TimePoint now);
+  /// Nothing of the agent that the amounts cover is offered for so long. Seconds that are negative, or no
+  /// number, are the default.
+  void refuse(const std::string& framework, TakenOffers taken, double seconds, TimePoint now);
   /// No roles are all roles.
   void suppress(const std::string& framework, const std::vector<std::string>& roles);
   /// Also forgets what was refused.
@@ -99,6 +109,7 @@ class OfferBook {
  private:
   struct Filter {
     std::string role;
+    std::string agent;
     ResourceAmounts refused;
     TimePoint until{};
   };
@@ -107,12 +118,13 @@ class OfferBook {
     std::vector<Filter> filters;
   };
 
-  /// The role that would be offered this; "" when none would.
-  std::string role_wanting(const Entry& entry, const ResourceAmounts& amounts, const Supply& supply,
-                           TimePoint now) const;
-  std::vector<std::string> by_share(const Supply& supply) const;
+  using Machine = std::pair<const std::string, Supply::Machine>;
+  /// The role that would be offered this of the machine; "" when none would.
+  std::string role_wanting(const Entry& entry, const ResourceAmounts& amounts, const Machine& machine,
+                           const Supply& supply, TimePoint now) const;
   void rescind_what_is_gone(const Supply& supply, OfferChanges& changes);
-  void disturb_one(const Supply& supply, const ResourceAmounts& rest, TimePoint now, OfferChanges& changes);
+  void disturb_one(const Machine& machine, const ResourceAmounts& rest, const Supply& supply, TimePoint now,
+                   OfferChanges& changes);
   void drop_offers_of(const std::string& framework, OfferChanges* changes);
 
   std::string master_;

@@ -23,9 +23,19 @@ ResourceAmounts amounts(int gpus, std::int64_t milli_cpus) {
 
 Supply machine(ResourceAmounts free, ResourceAmounts whole = amounts(4, 8000)) {
   Supply supply;
-  supply.free = std::move(free);
-  supply.whole = std::move(whole);
+  supply.machines["S"] = {std::move(whole), std::move(free)};
   return supply;
+}
+
+/// The offer that is made of one machine; "" when none is.
+std::string made_of(OfferBook& book, const Supply& supply, TimePoint now = kNow) {
+  const auto made = book.allocate(supply, now).made;
+  EXPECT_LE(made.size(), 1U);
+  return made.empty() ? "" : made.front();
+}
+
+TakenOffers taken(ResourceAmounts amounts, std::string role = "*", std::string agent = "S") {
+  return {std::move(amounts), std::move(role), std::move(agent), ""};
 }
 
 Bidder bidder(bool knows_gpus = true) {
@@ -39,16 +49,17 @@ TEST(OfferBook, AllThatIsFreeGoesToOneFramework) {
   book.join("a", bidder());
   book.join("b", bidder());
   auto changes = book.allocate(machine(amounts(3, 4000)), kNow);
-  EXPECT_EQ(changes.made, "M-O0");
+  EXPECT_THAT(changes.made, ElementsAre("M-O0"));
   EXPECT_EQ(book.offers().at("M-O0").framework, "a");
   EXPECT_EQ(book.offers().at("M-O0").amounts, amounts(3, 4000));
-  EXPECT_EQ(book.allocate(machine(amounts(3, 4000)), kNow).made, "") << "nothing is left";
+  EXPECT_EQ(made_of(book, machine(amounts(3, 4000))), "") << "nothing is left";
 
-  auto taken = book.take("a", {"M-O0"});
-  EXPECT_EQ(taken.mistake, "");
-  EXPECT_EQ(taken.amounts, amounts(3, 4000));
-  book.refuse("a", taken.role, taken.amounts, 5, kNow);
-  EXPECT_EQ(book.allocate(machine(amounts(3, 4000)), kNow).made, "M-O1");
+  auto given = book.take("a", {"M-O0"});
+  EXPECT_EQ(given.mistake, "");
+  EXPECT_EQ(given.amounts, amounts(3, 4000));
+  EXPECT_EQ(given.agent, "S");
+  book.refuse("a", given, 5, kNow);
+  EXPECT_EQ(made_of(book, machine(amounts(3, 4000))), "M-O1");
   EXPECT_EQ(book.offers().at("M-O1").framework, "b");
 }
 
@@ -58,33 +69,33 @@ TEST(OfferBook, WhoHasLeastIsFirst) {
   book.join("b", bidder());
   auto supply = machine(amounts(3, 4000));
   supply.used["a"] = amounts(1, 100);
-  const auto made = book.allocate(supply, kNow).made;
+  const auto made = made_of(book, supply);
   EXPECT_EQ(book.offers().at(made).framework, "b");
 }
 
 TEST(OfferBook, RefusalsHoldForTheirTimeAndForNoMore) {
   OfferBook book("M");
   book.join("a", bidder());
-  book.refuse("a", "*", amounts(2, 4000), 5, kNow);
-  EXPECT_EQ(book.allocate(machine(amounts(2, 4000)), kNow + seconds(4)).made, "");
-  EXPECT_EQ(book.allocate(machine(amounts(1, 1000)), kNow + seconds(4)).made, "") << "less than was refused";
-  EXPECT_NE(book.allocate(machine(amounts(3, 4000)), kNow + seconds(4)).made, "") << "more than was refused";
+  book.refuse("a", taken(amounts(2, 4000)), 5, kNow);
+  EXPECT_EQ(made_of(book, machine(amounts(2, 4000)), kNow + seconds(4)), "");
+  EXPECT_EQ(made_of(book, machine(amounts(1, 1000)), kNow + seconds(4)), "") << "less than was refused";
+  EXPECT_NE(made_of(book, machine(amounts(3, 4000)), kNow + seconds(4)), "") << "more than was refused";
   book.join("a", bidder());
-  book.refuse("a", "*", amounts(2, 4000), -1, kNow);
-  EXPECT_EQ(book.allocate(machine(amounts(2, 4000)), kNow + seconds(4)).made, "") << "5 s is the default";
-  EXPECT_NE(book.allocate(machine(amounts(2, 4000)), kNow + seconds(5)).made, "");
+  book.refuse("a", taken(amounts(2, 4000)), -1, kNow);
+  EXPECT_EQ(made_of(book, machine(amounts(2, 4000)), kNow + seconds(4)), "") << "5 s is the default";
+  EXPECT_NE(made_of(book, machine(amounts(2, 4000)), kNow + seconds(5)), "");
   book.join("a", bidder());
-  book.refuse("a", "*", amounts(2, 4000), 0, kNow);
-  EXPECT_NE(book.allocate(machine(amounts(2, 4000)), kNow).made, "");
+  book.refuse("a", taken(amounts(2, 4000)), 0, kNow);
+  EXPECT_NE(made_of(book, machine(amounts(2, 4000))), "");
 }
 
 TEST(OfferBook, AShortRefusalDoesNotEndALongOne) {
   OfferBook book("M");
   book.join("a", bidder());
-  book.refuse("a", "*", amounts(1, 1000), 3600, kNow);
-  book.refuse("a", "*", amounts(4, 8000), 5, kNow);
-  EXPECT_EQ(book.allocate(machine(amounts(1, 1000)), kNow + seconds(60)).made, "");
-  EXPECT_NE(book.allocate(machine(amounts(4, 8000)), kNow + seconds(60)).made, "");
+  book.refuse("a", taken(amounts(1, 1000)), 3600, kNow);
+  book.refuse("a", taken(amounts(4, 8000)), 5, kNow);
+  EXPECT_EQ(made_of(book, machine(amounts(1, 1000)), kNow + seconds(60)), "");
+  EXPECT_NE(made_of(book, machine(amounts(4, 8000)), kNow + seconds(60)), "");
 }
 
 TEST(OfferBook, RolesAreSuppressedAndRevivedOneByOne) {
@@ -93,14 +104,14 @@ TEST(OfferBook, RolesAreSuppressedAndRevivedOneByOne) {
   two.roles = {"x", "y"};
   book.join("a", two);
   const auto role_of_next = [&] {
-    const auto made = book.allocate(machine(amounts(1, 1000)), kNow).made;
+    const auto made = made_of(book, machine(amounts(1, 1000)));
     if (made.empty()) return std::string();
     return book.take("a", {made}).role;
   };
   EXPECT_EQ(role_of_next(), "x");
   book.suppress("a", {"x", "unknown"});
   EXPECT_EQ(role_of_next(), "y");
-  book.refuse("a", "y", amounts(1, 1000), 60, kNow);
+  book.refuse("a", taken(amounts(1, 1000), "y"), 60, kNow);
   EXPECT_EQ(role_of_next(), "") << "what is refused for a role";
   book.revive("a", {"x"});
   EXPECT_EQ(role_of_next(), "x");
@@ -116,11 +127,11 @@ TEST(OfferBook, MachinesWithGpusAreForThoseThatKnowThem) {
   OfferBook book("M");
   book.join("a", bidder(false));
   auto supply = machine(amounts(0, 4000));
-  EXPECT_EQ(book.allocate(supply, kNow).made, "") << "also when all its GPUs are taken";
+  EXPECT_EQ(made_of(book, supply), "") << "also when all its GPUs are taken";
   supply.hides_gpu_machines = false;
-  EXPECT_NE(book.allocate(supply, kNow).made, "");
+  EXPECT_NE(made_of(book, supply), "");
   book.join("b", bidder(false));
-  EXPECT_NE(book.allocate(machine(amounts(0, 8000), amounts(0, 8000)), kNow).made, "");
+  EXPECT_NE(made_of(book, machine(amounts(0, 8000), amounts(0, 8000))), "");
 }
 
 TEST(OfferBook, WhatIsTakenAwayIsRescinded) {
@@ -129,7 +140,7 @@ TEST(OfferBook, WhatIsTakenAwayIsRescinded) {
   book.allocate(machine(amounts(2, 4000)), kNow);
   auto changes = book.allocate(machine(amounts(1, 4000)), kNow);
   EXPECT_THAT(changes.rescinded, ElementsAre(Pair("a", "M-O0")));
-  EXPECT_EQ(changes.made, "M-O1") << "what is left is offered anew";
+  EXPECT_THAT(changes.made, ElementsAre("M-O1")) << "what is left is offered anew";
   EXPECT_EQ(book.take("a", {"M-O0"}).mistake, "Offer M-O0 is no longer valid");
 }
 
@@ -144,7 +155,7 @@ TEST(OfferBook, WhoSitsOnOffersLosesThemWhenAnotherWaits) {
   const auto changes = book.allocate(supply, kNow + seconds(60));
   EXPECT_THAT(changes.rescinded, ElementsAre(Pair("a", "M-O0")));
   EXPECT_TRUE(changes.more_to_offer);
-  const auto made = book.allocate(supply, kNow + seconds(60)).made;
+  const auto made = made_of(book, supply, kNow + seconds(60));
   EXPECT_EQ(book.offers().at(made).framework, "b");
 }
 
@@ -172,7 +183,40 @@ TEST(OfferBook, LeavingEndsOffersAndChangingKeepsThem) {
   EXPECT_EQ(book.offered().count("a"), 0u);
   book.leave("a");
   EXPECT_THAT(book.offers(), IsEmpty());
-  EXPECT_EQ(book.allocate(machine(amounts(2, 4000)), kNow).made, "");
+  EXPECT_EQ(made_of(book, machine(amounts(2, 4000))), "");
+}
+
+TEST(OfferBook, EachMachineIsOfferedByItself) {
+  OfferBook book("M");
+  book.join("a", bidder());
+  book.join("b", bidder());
+  auto supply = machine(amounts(2, 4000));
+  supply.machines["T"] = {amounts(4, 8000), amounts(4, 8000)};
+  EXPECT_THAT(book.allocate(supply, kNow).made, ElementsAre("M-O0", "M-O1"));
+  EXPECT_EQ(book.offers().at("M-O0").framework, "a");
+  EXPECT_EQ(book.offers().at("M-O1").framework, "b") << "who has least by then";
+  EXPECT_EQ(book.offers().at("M-O1").agent, "T");
+  supply.machines.erase("S");
+  EXPECT_THAT(book.allocate(supply, kNow).rescinded, ElementsAre(Pair("a", "M-O0"))) << "it is gone";
+}
+
+TEST(OfferBook, RefusalsAreOfOneMachine) {
+  OfferBook book("M");
+  book.join("a", bidder());
+  auto supply = machine(amounts(2, 4000));
+  supply.machines["T"] = supply.machines["S"];
+  book.refuse("a", taken(amounts(4, 8000)), 60, kNow);
+  EXPECT_EQ(book.offers().at(made_of(book, supply)).agent, "T");
+}
+
+TEST(OfferBook, OffersOfTwoMachinesAreNotTakenTogether) {
+  OfferBook book("M");
+  book.join("a", bidder());
+  auto supply = machine(amounts(2, 4000));
+  supply.machines["T"] = supply.machines["S"];
+  book.allocate(supply, kNow);
+  EXPECT_EQ(book.take("a", {"M-O0", "M-O1"}).mistake,
+            "Aggregated offers must belong to one single agent. Offer M-O1 uses agent T and agent S");
 }
 
 TEST(OfferBook, WhatIsHeldIsCountedByFramework) {
@@ -198,7 +242,11 @@ TEST(OfferBookProperty, NothingIsOfferedTwiceOrAgainstAWish) {
     const std::vector<std::string> names{"a", "b", "c"};
     auto now = kNow;
     std::set<std::string> ever;
-    std::map<std::string, std::pair<ResourceAmounts, TimePoint>> refused;  // the last of each
+    // The last of each framework and agent.
+    std::map<std::pair<std::string, std::string>, std::pair<ResourceAmounts, TimePoint>> refused;
+    const auto forget = [&](const std::string& framework) {
+      std::erase_if(refused, [&](const auto& entry) { return entry.first.first == framework; });
+    };
     std::set<std::string> suppressed;
     const auto steps = *rc::gen::inRange(1, 60);
     for (int step = 0; step < steps; ++step) {
@@ -208,7 +256,7 @@ TEST(OfferBookProperty, NothingIsOfferedTwiceOrAgainstAWish) {
       switch (*rc::gen::inRange(0, 7)) {
         case 0:
           book.join(name, bidder());
-          refused.erase(name);
+          forget(name);
           suppressed.erase(name);
           break;
         case 1:
@@ -220,32 +268,34 @@ TEST(OfferBookProperty, NothingIsOfferedTwiceOrAgainstAWish) {
           break;
         case 3:
           book.revive(name, {});
-          refused.erase(name);
+          forget(name);
           suppressed.erase(name);
           break;
         case 4: {
           if (book.offers().empty()) break;
           const auto [id, offer] = *book.offers().begin();
-          const auto taken = book.take(offer.framework, {id});
-          RC_ASSERT(taken.mistake.empty());
-          RC_ASSERT(taken.amounts == offer.amounts);
+          const auto given = book.take(offer.framework, {id});
+          RC_ASSERT(given.mistake.empty());
+          RC_ASSERT(given.amounts == offer.amounts);
           RC_ASSERT(!book.take(offer.framework, {id}).mistake.empty());
-          book.refuse(offer.framework, taken.role, taken.amounts, 30, now);
-          refused[offer.framework] = {taken.amounts, now + seconds(30)};
+          book.refuse(offer.framework, given, 30, now);
+          refused[{offer.framework, offer.agent}] = {given.amounts, now + seconds(30)};
           break;
         }
         default: {
-          const auto supply = machine(free);
+          auto supply = machine(free);
+          supply.machines["T"] = {amounts(4, 8000), amounts(*rc::gen::inRange(0, 5), 1000)};
           const auto changes = book.allocate(supply, now);
-          ResourceAmounts sum;
-          for (const auto& [id, offer] : book.offers()) sum += offer.amounts;
-          RC_ASSERT(free.covers(sum));
-          if (changes.made.empty()) break;
-          RC_ASSERT(ever.insert(changes.made).second);
-          const auto& offer = book.offers().at(changes.made);
-          RC_ASSERT(!suppressed.contains(offer.framework));
-          if (const auto found = refused.find(offer.framework); found != refused.end())
-            RC_ASSERT(found->second.second <= now || !found->second.first.covers(offer.amounts));
+          std::map<std::string, ResourceAmounts> sums;
+          for (const auto& [id, offer] : book.offers()) sums[offer.agent] += offer.amounts;
+          for (const auto& [agent, sum] : sums) RC_ASSERT(supply.machines.at(agent).free.covers(sum));
+          for (const auto& made : changes.made) {
+            RC_ASSERT(ever.insert(made).second);
+            const auto& offer = book.offers().at(made);
+            RC_ASSERT(!suppressed.contains(offer.framework));
+            if (const auto found = refused.find({offer.framework, offer.agent}); found != refused.end())
+              RC_ASSERT(found->second.second <= now || !found->second.first.covers(offer.amounts));
+          }
         }
       }
     }

@@ -34,11 +34,8 @@ enum class TaskState {
 std::string_view to_string(TaskState state);
 /// "TASK_STAGING", "TASK_RUNNING" …: as those know it who come from Mesos and Marathon.
 std::string_view mesos_state(TaskState state);
-// What else those know: the one agent, and the frameworks that stand for services and for schedules. `id` is
-// that of the journal.
-inline std::string agent_id(const std::string& id) {
-  return id + "-S0";
-}
+// What else those know: the frameworks that stand for services and for schedules. `id` is that of the
+// journal.
 inline std::string marathon_id(const std::string& id) {
   return id + "-marathon";
 }
@@ -136,6 +133,11 @@ inline int attempt_of(const TaskRecord& record) {
 inline const std::string& host_of(const TaskRecord& record, const std::string& machine) {
   if (!record.address.empty()) return record.address;
   return record.node.empty() ? machine : record.node;
+}
+
+/// An address of its own, or that of our machine.
+inline const std::string& address_of(const TaskRecord& record, const std::string& machine) {
+  return record.address.empty() ? machine : record.address;
 }
 
 /// Whether something of it may be outside: what is told of the others is of no matter.

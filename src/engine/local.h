@@ -56,6 +56,8 @@ class LocalEngine final : public Api {
   }
   /// Of a cluster, in any order.
   void set_nodes(std::vector<placement::Node> nodes);
+  /// Of a cluster, what work that is not ours has, by node: it is not free, and nothing is decided by it.
+  void set_taken_by_others(std::map<std::string, placement::Free> taken) { taken_ = std::move(taken); }
   /// The machine was looked at again. Its name is as before.
   void set_machine(placement::Node machine);
 
@@ -164,6 +166,7 @@ class LocalEngine final : public Api {
   Processes processes_;
   EndedSizes ended_sizes_;
   Strangers strangers_;
+  std::map<std::string, placement::Free> taken_;  ///< by others, by node
   Lingering lingering_;
   DiskUse disk_use_;
   IdleGpus idle_gpus_;

@@ -154,9 +154,23 @@ void LocalEngine::add_facts(metrics::DaemonFacts& facts) const {
   facts.unsaved_events = loop_.unsaved();
 }
 
+namespace {
+
+placement::Free less(placement::Free free, const placement::Free& taken) {
+  const auto subtract = [](auto& from, auto amount) { from -= std::min(from, amount); };
+  subtract(free.gpus, taken.gpus);
+  subtract(free.milli_cpus, taken.milli_cpus);
+  subtract(free.memory_bytes, taken.memory_bytes);
+  return free;
+}
+
+}  // namespace
+
 NodeView LocalEngine::node_view(const placement::Node& node) const {
   auto view = view_;
-  const auto free = state_.cluster.free(node.name);
+  const auto taken = taken_.find(node.name);
+  const auto free =
+      less(state_.cluster.free(node.name), taken == taken_.end() ? placement::Free{} : taken->second);
   view.name = node.name;
   view.cordoned = node.cordoned;
   view.keep_ended = state_.keep_ended;

@@ -35,6 +35,8 @@ struct Free {
   std::int64_t gpu_milli = 0;  ///< over all healthy GPUs
   std::int64_t milli_cpus = 0;
   std::uint64_t memory_bytes = 0;
+
+  bool operator==(const Free&) const = default;
 };
 
 class Cluster {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kube/client/object.h"
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/node.h"
+#include "kube/scheduler/resources.h"
 #include "placement/wiring.h"
 #include "pods/pod_place.h"
 
@@ -43,6 +45,23 @@ Result<placement::Node> placement_node(const nlohmann::json& node, const std::st
   made.attributes["hostname"] = {made.attributes.contains(kHostName) ? made.attributes[kHostName].front()
                                                                      : seen.name};
   return made;
+}
+
+Result<PodUse> read_use(const nlohmann::json& pod, const std::string& gpu_resource) {
+  kube::scheduler::FieldReader reader;
+  PodUse use;
+  const auto phase = reader.text(reader.object(pod, "status"), "phase");
+  if (phase == "Succeeded" || phase == "Failed") return use;
+  use.node = reader.text(reader.object(pod, "spec"), "nodeName");
+  const auto requests = kube::scheduler::read_requests(reader, pod, nullptr);
+  DROVER_CHECK_OK(reader.status(kube::key_of(pod)));
+  const auto at_least_none = [](std::int64_t amount) { return std::max<std::int64_t>(amount, 0); };
+  const auto gpus = requests.others.find(gpu_resource);
+  use.amounts.milli_cpus = at_least_none(requests.cpu);
+  use.amounts.memory_bytes = static_cast<std::uint64_t>(at_least_none(requests.memory));
+  if (gpus != requests.others.end())
+    use.amounts.gpus = static_cast<int>(std::clamp<std::int64_t>(gpus->second, 0, placement::kMaxDevices));
+  return use;
 }
 
 }  // namespace drover::pods

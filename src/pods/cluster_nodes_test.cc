@@ -55,6 +55,26 @@ TEST(ClusterNodes, HaveTheGpusThatTheirAgentDescribes) {
   EXPECT_NE(made.cordoned, "");
 }
 
+TEST(ClusterNodes, PodsTakeWhatTheyRequest) {
+  json pod = {{"metadata", {{"name", "p"}, {"namespace", "a"}}},
+              {"spec",
+               {{"nodeName", "n1"},
+                {"containers",
+                 json::array({{{"name", "c"},
+                               {"resources",
+                                {{"requests", {{"cpu", "250m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "2"}}},
+                                 {"limits", {{"nvidia.com/gpu", "2"}}}}}}})}}},
+              {"status", {{"phase", "Running"}}}};
+  const PodUse two{"n1", {.gpus = 2, .milli_cpus = 250, .memory_bytes = 1ULL << 30}};
+  EXPECT_EQ(read_use(pod, "nvidia.com/gpu").value(), two);
+  pod["status"]["phase"] = "Succeeded";
+  EXPECT_EQ(read_use(pod, "nvidia.com/gpu").value(), PodUse{});
+  pod["spec"]["containers"] = "none";
+  EXPECT_EQ(read_use(pod, "nvidia.com/gpu").value(), PodUse{}) << "of what has ended nothing is read";
+  pod["status"]["phase"] = "Running";
+  EXPECT_FALSE(read_use(pod, "nvidia.com/gpu"));
+}
+
 TEST(ClusterNodes, WhatIsNoNodeIsNone) {
   EXPECT_FALSE(placement_node(json::object(), "nvidia.com/gpu"));
 }

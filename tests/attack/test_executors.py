@@ -10,8 +10,8 @@ import subprocess
 
 import drover
 from attack import attack
+from mesos_framework import Framework
 from registries import free_port
-from test_mesos import Framework
 
 
 class ExecutorTest(attack.AttackTest):

@@ -8,7 +8,7 @@ import unittest
 
 import drover
 from attack import attack
-from test_mesos import Framework, Stream
+from mesos_framework import Framework, Stream
 
 
 CAP_SYS_RESOURCE = 24

@@ -10,7 +10,7 @@ import urllib.parse
 
 import drover
 from attack import attack
-from test_mesos import Framework
+from mesos_framework import Framework
 
 MARK = "zebra7f3a"
 ROUTE = re.compile(r'(?:"GET", |reading\()"(/[^"]*)"')  # reading(): what Mesos answers by any method

@@ -197,7 +197,7 @@ TEST(ChronosView, TimesAndSpansAreWrittenAsChronosDoes) {
   record.history.push_back(entry);
   record.durations = {1000, 2000, 3000, 4000};
   const auto shown = json::parse(
-      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, "agent", at));
+      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, at));
   EXPECT_EQ(shown["taskStatHistory"][0]["startTime"], "11/20/26 12:00:00");
   EXPECT_EQ(shown["taskStatHistory"][0]["duration"], "1h2m3s");
   EXPECT_EQ(shown["taskStatHistory"][0]["status"], "Success");
@@ -205,7 +205,7 @@ TEST(ChronosView, TimesAndSpansAreWrittenAsChronosDoes) {
   EXPECT_EQ(shown["histogram"]["75thPercentile"], 3000);
   EXPECT_EQ(shown["histogram"]["99thPercentile"], 4000);
   EXPECT_EQ(shown["histogram"]["mean"], 2500);
-  EXPECT_EQ(shown["taskStatHistory"][0]["slaveId"], "agent");
+  EXPECT_EQ(shown["taskStatHistory"][0]["slaveId"], "-S0");
   EXPECT_FALSE(shown.contains("skippedRuns"));
 }
 
@@ -214,7 +214,7 @@ TEST(ChronosView, WhatWasLeftOutIsShown) {
   const auto at = *parse_time("2026-11-20T12:00:00.000Z");
   control::note_skipped(record, at, 2, at, "the run before was still going on");
   const auto shown = json::parse(
-      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, "agent", at));
+      chronos::encode_statistics(control::restore({}, placement::Node{.name = "fake"}), record, at));
   EXPECT_EQ(shown["taskStatHistory"], json::array());
   EXPECT_EQ(shown["skippedRuns"], json({{{"lastDue", "2026-11-20T12:00:00.000Z"},
                                          {"count", 2},

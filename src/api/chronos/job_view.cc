@@ -12,6 +12,7 @@
 #include "base/json_fields.h"
 #include "base/json_text.h"
 #include "base/json_writer.h"
+#include "control/agents.h"
 
 namespace drover::api::chronos {
 namespace {
@@ -51,16 +52,19 @@ struct RunView {
   std::string why = {};  ///< it failed
 };
 
-ordered_json view_of(const control::ScheduleRecord& record, const RunView& view, const std::string& agent,
+ordered_json view_of(const control::State& state, const control::ScheduleRecord& record, const RunView& view,
                      TimePoint now) {
+  const auto* task = state.find(view.run->task_id);
+
   const auto until = view.ended.value_or(now);
-  ordered_json shown = {{"taskId", view.run->origin_id},
-                        {"jobName", record.schedule.name},
-                        {"slaveId", agent},
-                        {"startTime", clock_text(view.started)},
-                        {"endTime", clock_text(view.ended)},
-                        {"duration", view.started ? span_text(until - *view.started) : "N/A"},
-                        {"status", view.status}};
+  ordered_json shown = {
+      {"taskId", view.run->origin_id},
+      {"jobName", record.schedule.name},
+      {"slaveId", task != nullptr ? control::agent_of(state, *task) : control::agent_id(state.journal_id)},
+      {"startTime", clock_text(view.started)},
+      {"endTime", clock_text(view.ended)},
+      {"duration", view.started ? span_text(until - *view.started) : "N/A"},
+      {"status", view.status}};
   if (const auto elements = record.elements.find(view.run->origin_id); elements != record.elements.end())
     shown["numElementsProcessed"] = elements->second;
   // Clients of Chronos know nothing of it.
@@ -155,7 +159,7 @@ double mean(const control::ScheduleRecord& record) {
 }
 
 std::string encode_statistics(const control::State& state, const control::ScheduleRecord& record,
-                              const std::string& agent, TimePoint now) {
+                              TimePoint now) {
   ordered_json histogram = {{"75thPercentile", percentile(record, 0.75)},
                             {"95thPercentile", percentile(record, 0.95)},
                             {"98thPercentile", percentile(record, 0.98)},
@@ -168,17 +172,17 @@ std::string encode_statistics(const control::State& state, const control::Schedu
   for (const auto& run : record.active) {
     const auto* task = state.find(run.task_id);
     const auto started = task != nullptr ? task->started_at : std::nullopt;
-    runs.push_back(view_of(record, {&run, started ? "Running" : "Idle", started, std::nullopt}, agent, now));
+    runs.push_back(view_of(state, record, {&run, started ? "Running" : "Idle", started, std::nullopt}, now));
   }
   for (auto entry = record.history.rbegin(); entry != record.history.rend(); ++entry)
     if (entry->outcome == RunOutcome::kSkipped)
       skipped.push_back(
           {{"lastDue", time_text(entry->run.due)}, {"count", entry->count}, {"reason", entry->message}});
     else
-      runs.push_back(view_of(record,
+      runs.push_back(view_of(state, record,
                              {&entry->run, entry->outcome == RunOutcome::kSucceeded ? "Success" : "Fail",
                               entry->started_at, entry->at, entry->message},
-                             agent, now));
+                             now));
   ordered_json statistics = {{"histogram", std::move(histogram)}, {"taskStatHistory", std::move(runs)}};
   // Clients of Chronos know nothing of it.
   if (!skipped.empty()) statistics["skippedRuns"] = std::move(skipped);

@@ -27,9 +27,8 @@ std::string state_of(const control::State& state, const control::ScheduleRecord&
 
 /// {"histogram": …, "taskStatHistory": [ … ]}, the newest run first; times as Chronos has them, in UTC. With
 /// "skippedRuns": [{"lastDue", "count", "reason"}] when there are some, the newest first.
-/// `agent` is what the machine is called by Mesos.
 std::string encode_statistics(const control::State& state, const control::ScheduleRecord& record,
-                              const std::string& agent, TimePoint now);
+                              TimePoint now);
 
 /// Of how long its runs took, in milliseconds; 0 when there were none. `part` is 0 … 1.
 double percentile(const control::ScheduleRecord& record, double part);

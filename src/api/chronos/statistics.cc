@@ -22,8 +22,7 @@ constexpr std::array<std::pair<std::string_view, double>, 5> kPercentiles = {{{"
 
 Result<Response> get_job_statistics(const Services& services, const Request& request) {
   DROVER_TRY(const auto* record, find_job(services, request));
-  return json_text(encode_statistics(services.decisions->state(), *record, services.mesos->agent_id(),
-                                     services.decisions->now()));
+  return json_text(encode_statistics(services.decisions->state(), *record, services.decisions->now()));
 }
 
 /// The longest first.

@@ -100,7 +100,7 @@ void EventHub::publish_detached() {
 void EventHub::publish(const control::Notice& notice) {
   if (!anybody()) return;
   if (const auto* changed = std::get_if<control::notice::DefinitionsChanged>(&notice)) publish_post(*changed);
-  publish(events_of(notice, daemon_.state(), agent_, daemon_.now()));
+  publish(events_of(notice, daemon_.state(), ip_, daemon_.now()));
 }
 
 void EventHub::publish(std::vector<WireEvent> events) {

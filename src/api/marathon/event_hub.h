@@ -82,16 +82,11 @@ class Follower {
   std::uint64_t next_;
 };
 
-/// What events call the machine.
-struct Agent {
-  std::string id;  ///< as an agent of Mesos
-  std::string ip;
-};
-
 class EventHub {
  public:
   explicit EventHub(engine::Api& daemon) : daemon_(daemon) {}
-  void name_agent(Agent agent) { agent_ = std::move(agent); }
+  /// The machine's.
+  void set_ip(std::string ip) { ip_ = std::move(ip); }
 
   /// Until the handle dies. The first event that it gets is that it is attached.
   std::shared_ptr<Follower> follow(const engine::Caller& caller, std::set<std::string> types,
@@ -119,7 +114,7 @@ class EventHub {
   bool anybody();
 
   engine::Api& daemon_;
-  Agent agent_;
+  std::string ip_;
   EventLog log_;
   std::vector<std::weak_ptr<Follower>> followers_;
   std::shared_ptr<void> watch_;  ///< while somebody follows

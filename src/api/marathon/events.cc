@@ -6,6 +6,7 @@
 #include "api/marathon/views.h"
 #include "api/sse.h"
 #include "base/json_text.h"
+#include "control/agents.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -71,8 +72,8 @@ json shown_check(const workload::Service& service, int index) {
 
 class Events {
  public:
-  Events(const control::State& state, const Agent& agent, TimePoint now)
-      : state_(state), agent_(agent), now_(now) {}
+  Events(const control::State& state, const std::string& ip, TimePoint now)
+      : state_(state), ip_(ip), now_(now) {}
 
   std::vector<WireEvent> take() { return std::move(events_); }
 
@@ -82,20 +83,20 @@ class Events {
     if (origin.kind != workload::OriginKind::kService || moved.before == task.state) return;
     if (task.state != TaskState::kQueued && !never_launched(moved))
       add("status_update_event", task.task.owner,
-          {{"slaveId", agent_.id},
+          {{"slaveId", control::agent_of(state_, task)},
            {"taskId", origin.task_id},
            {"taskStatus", control::mesos_state(task.state)},
            {"message", message_of(task)},
            {"appId", origin.name},
            {"host", control::host_of(task, state_.node)},
-           {"ipAddresses", ip_addresses(task, agent_.ip)},
+           {"ipAddresses", ip_addresses(task, ip_)},
            {"ports", task.ports},
            {"version", origin.version}});
     add("instance_changed_event", task.task.owner,
         {{"instanceId", instance_id(task)},
          {"condition", condition_of(task)},
          {"runSpecId", origin.name},
-         {"agentId", agent_.id},
+         {"agentId", control::agent_of(state_, task)},
          {"host", control::host_of(task, state_.node)},
          {"runSpecVersion", origin.version}});
   }
@@ -137,7 +138,7 @@ class Events {
          {"version", task->task.origin.version},
          {"reason", killed.why},
          {"host", control::host_of(*task, state_.node)},
-         {"slaveId", agent_.id}});
+         {"slaveId", control::agent_of(state_, *task)}});
   }
 
   void operator()(const notice::DefinitionsChanged& changed) {
@@ -250,7 +251,7 @@ class Events {
   }
 
   const control::State& state_;
-  const Agent& agent_;
+  const std::string& ip_;
   TimePoint now_;
   std::vector<WireEvent> events_;
 };
@@ -258,8 +259,8 @@ class Events {
 }  // namespace
 
 std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state,
-                                 const Agent& agent, TimePoint now) {
-  Events events(state, agent, now);
+                                 const std::string& ip, TimePoint now) {
+  Events events(state, ip, now);
   std::visit(events, notice);
   return events.take();
 }

@@ -11,9 +11,9 @@
 namespace drover::api::marathon_v2 {
 
 /// In the order in which they go out; none where Marathon tells nothing. `state` is that after the decision,
-/// `agent` the machine as an agent of Mesos.
+/// `ip` the machine's.
 std::vector<WireEvent> events_of(const control::Notice& notice, const control::State& state,
-                                 const Agent& agent, TimePoint now);
+                                 const std::string& ip, TimePoint now);
 
 WireEvent attached_event(bool attached, TimePoint now);
 /// A change of an app or a group was refused.

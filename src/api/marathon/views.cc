@@ -9,6 +9,7 @@
 
 #include "api/marathon/answers.h"
 #include "base/json_text.h"
+#include "control/agents.h"
 #include "marathon/app.h"
 #include "marathon/path.h"
 
@@ -76,7 +77,7 @@ json failure_view(const World& world, const ServiceRecord& record) {
           {"taskId", failure.task_id},
           {"timestamp", format_time(failure.at)},
           {"version", failure.version},
-          {"slaveId", world.agent()}};
+          {"slaveId", control::agent_id(world.state().journal_id)}};
 }
 
 /// Counts and ages of some of the instances.
@@ -208,7 +209,7 @@ void write_ip_addresses(JsonWriter& writer, const TaskRecord& task, const std::s
   writer.begin_array();
   if (task.started_at) {
     writer.begin_object();
-    writer.field("ipAddress", ip);
+    writer.field("ipAddress", control::address_of(task, ip));
     writer.field("protocol", "IPv4");
     writer.end_object();
   }
@@ -235,7 +236,7 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
       if (check) write_check(writer, *check, task);
     writer.end_array();
   }
-  writer.field("host", world.host());
+  writer.field("host", control::host_of(task, world.host()));
   writer.field("id", task.task.origin.task_id);
   writer.key("ipAddresses");
   write_ip_addresses(writer, task, world.ip());
@@ -243,7 +244,7 @@ void write_task(JsonWriter& writer, const World& world, const TaskRecord& task) 
   writer.field("ports", task.ports);
   writer.field("role", "*");
   writer.field("servicePorts", world.service_ports(world.definition_of(task, record)));
-  writer.field("slaveId", world.agent());
+  writer.field("slaveId", control::agent_of(world.state(), task));
   writer.field("stagedAt", format_time(task.submitted_at));
   if (task.started_at) writer.field("startedAt", format_time(*task.started_at));
   writer.field("state", control::mesos_state(task.state));

@@ -18,13 +18,11 @@ namespace {
 
 /// Without the state.
 Scene scene_without_state(const Services& services, const engine::Caller& caller) {
-  const auto& master = *services.mesos;
   Scene scene;
   scene.caller = caller;
   scene.now = services.decisions->now();
   scene.steady = services.decisions->steady();
-  scene.agent = master.agent_id();
-  scene.ip = master.options().ip;
+  scene.ip = services.mesos->options().ip;
   scene.service_ports = &services.marathon->service_ports;
   return scene;
 }

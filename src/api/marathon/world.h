@@ -38,7 +38,6 @@ struct Scene {
   engine::Caller caller;
   TimePoint now{};
   TimePoint steady{};
-  std::string agent;  ///< the machine, as the Mesos API names it
   std::string ip;
   ServicePorts* service_ports = nullptr;
 };
@@ -56,7 +55,6 @@ class World {
   const std::string& host() const { return state().node; }
   TimePoint now() const { return scene_.now; }
   TimePoint steady() const { return scene_.steady; }
-  const std::string& agent() const { return scene_.agent; }
   const std::string& ip() const { return scene_.ip; }
 
   bool may_see(const workload::Service& service) const {

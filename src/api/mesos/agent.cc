@@ -1,4 +1,4 @@
-// What tools read of an agent, below /slave(1): of the machine itself, for there is but one.
+// What tools read of an agent, below /slave(1): of the machine itself, or of a cluster as if it were one.
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ void write_briefly(JsonWriter& writer, const Snapshot& snapshot, const SeenFrame
   writer.field("framework_id", framework.id);
   writer.field("id", id);
   writer.field("name", task_name(record));
-  writer.field("slave_id", snapshot.agent_id);
+  writer.field("slave_id", control::agent_of(*snapshot.state, record));
   writer.field("state", control::mesos_state(record, framework.record));
   writer.end_object();
 }
@@ -112,7 +112,7 @@ Result<Response> write_agent_state(const Snapshot& snapshot, const Request&) {
   response.body.reserve(room_for(frameworks) + room_for(completed));
   JsonWriter writer(response.body);
   writer.begin_object();
-  auto facts = view_slave(snapshot);
+  auto facts = view_slave(snapshot, whole_of(snapshot));
   facts.update(view_version());
   writer.fields(facts);
   writer.fields({{"master_hostname", snapshot.options.hostname},

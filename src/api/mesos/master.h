@@ -18,6 +18,7 @@
 #include "api/mesos/executors.h"
 #include "api/mesos/media_type.h"
 #include "base/pause.h"
+#include "control/agents.h"
 #include "control/offers.h"
 #include "engine/api.h"
 #include "engine/listeners.h"
@@ -38,6 +39,7 @@ class Event;
 
 namespace drover::api::mesos {
 
+struct Agent;
 class Stream;
 struct LaunchContext;
 using Call = ::mesos::v1::scheduler::Call;
@@ -92,6 +94,7 @@ class Master {
   std::set<std::string> users_of(const engine::Caller& caller, const Call& call) const;
 
   const std::string& id() const { return daemon_.state().journal_id; }
+  /// Of a machine; of a cluster one that no node has.
   std::string agent_id() const { return control::agent_id(id()); }
   /// Of the frameworks that stand for the apps of Marathon and for the schedules of Chronos.
   std::string marathon_id() const { return control::marathon_id(id()); }
@@ -140,15 +143,27 @@ class Master {
   void send_failure(const control::notice::ExecutorEnded& ended);
   void forward_message(const control::ExecutorRecord& executor, const std::string& data);
   void send_status(Subscriber& subscriber, const ::mesos::v1::TaskStatus& status);
-  /// One that is not kept: without uuid, from the master. `task`: what is known of it, if it is there.
-  void send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
-                    const std::string& reason, const std::string& message,
-                    const control::FrameworkTask* task = nullptr);
+  /// One that is not kept: without uuid, from the master.
+  struct Passing {
+    std::string task_id;
+    std::string agent;  ///< "" where nobody knows
+    std::string state;
+    std::string reason;
+    std::string message;
+    const control::FrameworkTask* task = nullptr;  ///< what is known of it, if it is there
+  };
+  void send_passing(const std::string& framework, const Passing& passing);
+  /// The agent of a framework's task.
+  std::string agent_of(const control::FrameworkTask& task) const;
 
   void allocate_soon();
   void allocate();
-  control::Supply supply() const;
-  void send_offer(const std::string& id);
+  control::Supply supply(const std::vector<Agent>& agents) const;
+  /// Offers of one framework.
+  void send_offers(const std::string& framework, const std::vector<std::string>& ids,
+                   const std::vector<Agent>& agents);
+  void add_offer(const std::string& id, const Agent& agent, const Subscriber& subscriber,
+                 const std::set<std::string>& executors, Event& event) const;
   void send_rescind(const std::string& framework, const std::string& offer);
   void tick();
 
@@ -160,7 +175,8 @@ class Master {
   asio::awaitable<Response> update_framework(const engine::Caller& caller, const Call& call);
   asio::awaitable<void> accept(const std::string& framework, const Call& call, const Users& users);
   /// Those that follow are for transactions.
-  Status launch(const std::string& framework, const Launch& launch, const std::string& role,
+  /// Takes what it uses from `left`, which is what is left of `offered`.
+  Status launch(const std::string& framework, const Launch& launch, const control::TakenOffers& offered,
                 ResourceAmounts& left, const Users& users);
   Status launch_tasks(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
   Status launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
@@ -171,7 +187,8 @@ class Master {
   void refuse_launch(const std::string& framework, const Launch& launch, const Error& why);
   void drop_launch(const std::string& framework, const Launch& launch, const std::string& reason,
                    const std::string& message);
-  void refuse_operation(const std::string& framework, const Operation& operation, const std::string& mistake);
+  void refuse_operation(const std::string& framework, const Operation& operation,
+                        const control::TakenOffers& offered);
   void decline(const std::string& framework, const Call& call);
   void force_later(const std::string& id, std::chrono::milliseconds grace);
   void reconcile(const std::string& framework, const Call& call);

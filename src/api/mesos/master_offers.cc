@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "api/mesos/agents.h"
 #include "api/mesos/call.h"
 #include "api/mesos/executor_info.h"
 #include "api/mesos/master.h"
@@ -68,35 +69,33 @@ std::vector<Launch> launches_of(const Operation& operation) {
 
 }  // namespace
 
-control::Supply Master::supply() const {
-  const auto node = daemon_.node();
+control::Supply Master::supply(const std::vector<Agent>& agents) const {
   const auto& state = daemon_.state();
-  const std::vector<control::PortRange> ports{{node.port_begin, node.port_end}};
+  auto taken = control::held_beside_books(state);
+  for (const int port : state.machine().foreign_ports)
+    taken[agent_id()] += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
   control::Supply supply;
-  supply.whole = {node.gpus_total, node.milli_cpus_total, node.memory_bytes_total, node.disk_bytes, ports};
-  supply.free = {node.gpus_free, node.milli_cpus_free, node.memory_bytes_free / kWholeMiB * kWholeMiB,
-                 node.disk_bytes / kWholeMiB * kWholeMiB, ports};
-  ResourceAmounts taken;
-  taken.ports = control::held_by_all(state).ports;
-  for (const int port : state.machine().foreign_ports) taken += ResourceAmounts{0, 0, 0, 0, {{port, port}}};
-  supply.free -= taken;
-  if (!node.cordoned.empty()) supply.free = {};
+  for (const auto& [id, hostname, node, attributes] : agents) {
+    auto& machine = supply.machines[id];
+    machine.whole = total_of(node);
+    if (!node.cordoned.empty()) continue;
+    machine.free = {node.gpus_free, node.milli_cpus_free, node.memory_bytes_free / kWholeMiB * kWholeMiB,
+                    node.disk_bytes / kWholeMiB * kWholeMiB, machine.whole.ports};
+    machine.free -= taken[id];
+  }
   supply.used = control::held_by_frameworks(state);
   supply.hides_gpu_machines = options_.filter_gpu_resources;
   return supply;
 }
 
-void Master::send_offer(const std::string& id) {
+void Master::add_offer(const std::string& id, const Agent& agent, const Subscriber& subscriber,
+                       const std::set<std::string>& executors, Event& event) const {
   const auto& offer = book_.offers().at(id);
-  const auto& framework = offer.framework;
-  auto& subscriber = subscribers_.at(framework);
-  Event event;
-  event.set_type(Event::OFFERS);
   auto& written = *event.mutable_offers()->add_offers();
   written.mutable_id()->set_value(id);
-  written.mutable_framework_id()->set_value(framework);
-  written.mutable_agent_id()->set_value(agent_id());
-  written.set_hostname(options_.hostname);
+  written.mutable_framework_id()->set_value(offer.framework);
+  written.mutable_agent_id()->set_value(agent.id);
+  written.set_hostname(agent.hostname);
   auto& url = *written.mutable_url();
   url.set_scheme("http");
   url.mutable_address()->set_hostname(options_.hostname);
@@ -105,16 +104,28 @@ void Master::send_offer(const std::string& id) {
   url.set_path("/slave(1)");
   const ResourceStyle style{!subscriber.knows_refinement, subscriber.knows_roles ? offer.role : ""};
   write_resources(offer.amounts, style, *written.mutable_resources());
-  for (const auto& [name, values] : daemon_.state().machine().attributes)
+  for (const auto& [name, values] : agent.attributes)
     for (const auto& value : values) add_attribute(name, value, written);
   if (subscriber.knows_roles) written.mutable_allocation_info()->set_role(offer.role);
-  std::set<std::string> executors;
-  for (const auto& [key, executor] : daemon_.state().executors)
-    if (executor.framework == framework) executors.insert(executor.executor_id);
-  for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework && !task.within && task.executor_id != task.task_id)
-      executors.insert(task.executor_id);
   for (const auto& executor : executors) written.add_executor_ids()->set_value(executor);
+}
+
+void Master::send_offers(const std::string& framework, const std::vector<std::string>& ids,
+                         const std::vector<Agent>& agents) {
+  std::map<std::string, std::set<std::string>> executors;  // by agent
+  const auto& state = daemon_.state();
+  for (const auto& [key, executor] : state.executors)
+    if (executor.framework == framework) executors[agent_id()].insert(executor.executor_id);
+  for (const auto& [key, task] : state.framework_tasks)
+    if (task.framework == framework && !task.within && task.executor_id != task.task_id)
+      executors[agent_of(task)].insert(task.executor_id);
+  const auto& subscriber = subscribers_.at(framework);
+  Event event;
+  event.set_type(Event::OFFERS);
+  for (const auto& id : ids) {
+    const auto agent = std::ranges::find(agents, book_.offers().at(id).agent, &Agent::id);
+    add_offer(id, *agent, subscriber, executors[agent->id], event);
+  }
   subscriber.stream->send(event);
 }
 
@@ -137,16 +148,19 @@ void Master::send_rescind(const std::string& framework, const std::string& offer
 void Master::allocate() {
   allocation_due_ = false;
   if (subscribers_.empty() || accepting_ > 0) return;
-  const auto changes = book_.allocate(supply(), moment());
+  const auto agents = agents_of(daemon_, options_);
+  const auto changes = book_.allocate(supply(agents), moment());
   for (const auto& [framework, offer] : changes.rescinded) send_rescind(framework, offer);
-  if (!changes.made.empty()) send_offer(changes.made);
+  std::map<std::string, std::vector<std::string>> made;
+  for (const auto& id : changes.made) made[book_.offers().at(id).framework].push_back(id);
+  for (const auto& [framework, ids] : made) send_offers(framework, ids, agents);
   if (changes.more_to_offer) allocate_soon();
 }
 
 void Master::decline(const std::string& framework, const Call& call) {
-  auto taken = book_.take(framework, ids_of(call.decline().offer_ids()));
-  book_.refuse(framework, taken.role, std::move(taken.amounts), call.decline().filters().refuse_seconds(),
-               moment());
+  for (const auto& id : call.decline().offer_ids())
+    book_.refuse(framework, book_.take(framework, {id.value()}), call.decline().filters().refuse_seconds(),
+                 moment());
   allocate_soon();
 }
 
@@ -155,7 +169,7 @@ asio::awaitable<void> Master::accept(const std::string& framework, const Call& c
   std::vector<Launch> launches;
   for (const auto& operation : call.accept().operations()) {
     if (!operation.has_launch() && !operation.has_launch_group())
-      refuse_operation(framework, operation, taken.mistake);
+      refuse_operation(framework, operation, taken);
     std::ranges::move(launches_of(operation), std::back_inserter(launches));
   }
   if (!taken.mistake.empty()) {
@@ -171,7 +185,7 @@ asio::awaitable<void> Master::accept(const std::string& framework, const Call& c
     const auto kept = co_await in_transaction(daemon_, [&]() -> Status {
       launched.clear();
       left = taken.amounts;
-      for (const auto& each : launches) launched.push_back(launch(framework, each, taken.role, left, users));
+      for (const auto& each : launches) launched.push_back(launch(framework, each, taken, left, users));
       return {};
     });
     --accepting_;
@@ -182,26 +196,27 @@ asio::awaitable<void> Master::accept(const std::string& framework, const Call& c
       else if (!launched[i])
         refuse_launch(framework, launches[i], launched[i].error());
   }
-  book_.refuse(framework, taken.role, std::move(left), call.accept().filters().refuse_seconds(), moment());
+  taken.amounts = std::move(left);
+  book_.refuse(framework, std::move(taken), call.accept().filters().refuse_seconds(), moment());
   allocate_soon();
 }
 
 /// Reservations and volumes are not kept here. As in Mesos only operations with an id are told so.
 void Master::refuse_operation(const std::string& framework, const Operation& operation,
-                              const std::string& mistake) {
+                              const control::TakenOffers& offered) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end() || !operation.has_id()) return;
   Event event;
   event.set_type(Event::UPDATE_OPERATION_STATUS);
   auto& status = *event.mutable_update_operation_status()->mutable_status();
   *status.mutable_operation_id() = operation.id();
-  status.set_state(mistake.empty() ? v1::OPERATION_ERROR : v1::OPERATION_DROPPED);
-  status.set_message(mistake.empty()
+  status.set_state(offered.mistake.empty() ? v1::OPERATION_ERROR : v1::OPERATION_DROPPED);
+  status.set_message(offered.mistake.empty()
                          ? fmt::format("Operations of type {} are not supported: resources are not reserved "
                                        "here, and there are no persistent volumes",
                                        Operation::Type_Name(operation.type()))
-                         : "Operation attempted with invalid offers: " + mistake);
-  status.mutable_agent_id()->set_value(agent_id());
+                         : "Operation attempted with invalid offers: " + offered.mistake);
+  status.mutable_agent_id()->set_value(offered.agent.empty() ? agent_id() : offered.agent);
   found->second.stream->send(event);
 }
 
@@ -245,32 +260,32 @@ Status Master::launch_on_executor(const Launch& launch, const LaunchContext& con
   return {};
 }
 
-/// Takes what it uses from `left`.
-Status Master::launch(const std::string& framework, const Launch& launch, const std::string& role,
+Status Master::launch(const std::string& framework, const Launch& launch, const control::TakenOffers& offered,
                       ResourceAmounts& left, const Users& users) {
-  const auto found = daemon_.state().frameworks.find(framework);
-  if (found == daemon_.state().frameworks.end())
-    return fail(ErrorKind::kNotFound, "The framework has been removed");
+  const auto& state = daemon_.state();
+  const auto found = state.frameworks.find(framework);
+  if (found == state.frameworks.end()) return fail(ErrorKind::kNotFound, "The framework has been removed");
   const auto record = found->second;
-  const LaunchContext context{framework,    agent_id(),        users,           record.user,
-                              record.owner, record.owner_name, launch.executor, role};
-  return launch.own != nullptr ? launch_on_executor(launch, context, left)
-                               : launch_tasks(launch, context, left);
+  const LaunchContext context{framework,       offered.agent, users,
+                              record.user,     record.owner,  record.owner_name,
+                              launch.executor, offered.role,  control::host_of_agent(id(), offered.agent)};
+  if (launch.own == nullptr) return launch_tasks(launch, context, left);
+  if (state.placed_by_others)
+    return fail(ErrorKind::kInvalid,
+                "Executors of frameworks run on one machine only; on a cluster give the task a command");
+  return launch_on_executor(launch, context, left);
 }
 
 void Master::refuse_launch(const std::string& framework, const Launch& launch, const Error& why) {
   const auto found = daemon_.state().frameworks.find(framework);
   if (found == daemon_.state().frameworks.end()) return;
   const bool ends = why.kind == ErrorKind::kUnavailable;  // another executor may have them
+  const auto* state = !ends ? "TASK_ERROR" : found->second.knows_partitions ? "TASK_DROPPED" : "TASK_LOST";
+  const auto* reason = ends              ? "REASON_EXECUTOR_TERMINATED"
+                       : launch.in_group ? "REASON_TASK_GROUP_INVALID"
+                                         : "REASON_TASK_INVALID";
   for (const auto* info : launch.infos)
-    send_passing(framework, info->task_id().value(),
-                 !ends                            ? "TASK_ERROR"
-                 : found->second.knows_partitions ? "TASK_DROPPED"
-                                                  : "TASK_LOST",
-                 ends              ? "REASON_EXECUTOR_TERMINATED"
-                 : launch.in_group ? "REASON_TASK_GROUP_INVALID"
-                                   : "REASON_TASK_INVALID",
-                 why.message);
+    send_passing(framework, {info->task_id().value(), info->agent_id().value(), state, reason, why.message});
 }
 
 /// It was never tried.
@@ -279,7 +294,8 @@ void Master::drop_launch(const std::string& framework, const Launch& launch, con
   const auto found = daemon_.state().frameworks.find(framework);
   const bool drops = found != daemon_.state().frameworks.end() && found->second.knows_partitions;
   for (const auto* info : launch.infos)
-    send_passing(framework, info->task_id().value(), drops ? "TASK_DROPPED" : "TASK_LOST", reason, message);
+    send_passing(framework, {info->task_id().value(), info->agent_id().value(),
+                             drops ? "TASK_DROPPED" : "TASK_LOST", reason, message});
 }
 
 }  // namespace drover::api::mesos

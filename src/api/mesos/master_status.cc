@@ -102,14 +102,16 @@ void Master::send_next_update(const std::string& framework, const std::string& t
 
   auto status = status_of(row->second, update);
   status.mutable_task_id()->set_value(task_id);
-  status.mutable_agent_id()->set_value(agent_id());
+  status.mutable_agent_id()->set_value(agent_of(row->second));
   status.mutable_executor_id()->set_value(row->second.executor_id);
   status.set_timestamp(seconds_of(update.at));
   status.set_uuid(uuid_bytes(update.uuid).value_or(""));
   auto& container = *status.mutable_container_status();
   container.mutable_container_id()->set_value(row->second.id);
+  const auto* record = daemon_.state().find(row->second.id);
   if (container.network_infos().empty())
-    container.add_network_infos()->add_ip_addresses()->set_ip_address(options_.ip);
+    container.add_network_infos()->add_ip_addresses()->set_ip_address(
+        record == nullptr ? options_.ip : control::address_of(*record, options_.ip));
   send_status(subscriber, status);
 }
 
@@ -118,19 +120,22 @@ void Master::send_all_updates(const std::string& framework) {
     if (task.framework == framework) send_next_update(framework, task.task_id);
 }
 
-void Master::send_passing(const std::string& framework, const std::string& task_id, const std::string& state,
-                          const std::string& reason, const std::string& message,
-                          const control::FrameworkTask* task) {
+std::string Master::agent_of(const control::FrameworkTask& task) const {
+  const auto* record = daemon_.state().find(task.id);
+  return record == nullptr ? agent_id() : control::agent_of(daemon_.state(), *record);
+}
+
+void Master::send_passing(const std::string& framework, const Passing& passing) {
   const auto found = subscribers_.find(framework);
   if (found == subscribers_.end()) return;
   v1::TaskStatus status;
-  status.mutable_task_id()->set_value(task_id);
-  status.set_state(state_named(state));
-  status.set_message(message);
+  status.mutable_task_id()->set_value(passing.task_id);
+  status.set_state(state_named(passing.state));
+  status.set_message(passing.message);
   status.set_source(v1::TaskStatus::SOURCE_MASTER);
-  set_reason(status, reason);
-  if (task != nullptr) set_check_status(status, *task, task->check_status);
-  if (state != "TASK_UNKNOWN") status.mutable_agent_id()->set_value(agent_id());
+  set_reason(status, passing.reason);
+  if (passing.task != nullptr) set_check_status(status, *passing.task, passing.task->check_status);
+  if (!passing.agent.empty()) status.mutable_agent_id()->set_value(passing.agent);
   status.set_timestamp(seconds_of(daemon_.now()));
   send_status(found->second, status);
 }
@@ -165,16 +170,21 @@ void Master::reconcile_one(const std::string& framework, const std::string& task
   const auto& record = state.frameworks.at(framework);
   const auto row = state.framework_tasks.find(control::framework_task_key(framework, task_id));
   const auto* task = row == state.framework_tasks.end() ? nullptr : state.find(row->second.id);
-  if (task != nullptr) {
-    send_passing(framework, task_id, control::mesos_state(row->second, task, record), "REASON_RECONCILIATION",
-                 "Reconciliation: Latest task state", &row->second);
-  } else if (agent == agent_id()) {
-    send_passing(framework, task_id, record.knows_partitions ? "TASK_GONE" : "TASK_LOST",
-                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown to the agent");
-  } else {
-    send_passing(framework, task_id, record.knows_partitions ? "TASK_UNKNOWN" : "TASK_LOST",
-                 "REASON_RECONCILIATION", "Reconciliation: Task is unknown");
-  }
+  if (task != nullptr)
+    return send_passing(
+        framework, {task_id, control::agent_of(state, *task), control::mesos_state(row->second, task, record),
+                    "REASON_RECONCILIATION", "Reconciliation: Latest task state", &row->second});
+  const bool known = control::is_agent(state, agent);
+  const auto* lost = !record.knows_partitions ? "TASK_LOST" : known ? "TASK_GONE" : "TASK_UNKNOWN";
+  // Of what is nowhere known nobody can say where it is.
+  const bool tell_where = known || !record.knows_partitions;
+  send_passing(framework,
+               {task_id,
+                !tell_where ? ""
+                : known     ? agent
+                            : agent_id(),
+                lost, "REASON_RECONCILIATION",
+                known ? "Reconciliation: Task is unknown to the agent" : "Reconciliation: Task is unknown"});
 }
 
 void Master::reconcile(const std::string& framework, const Call& call) {
@@ -182,7 +192,7 @@ void Master::reconcile(const std::string& framework, const Call& call) {
     reconcile_one(framework, task.task_id().value(), task.agent_id().value());
   if (!call.reconcile().tasks().empty()) return;
   for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework) reconcile_one(framework, task.task_id, agent_id());
+    if (task.framework == framework) reconcile_one(framework, task.task_id, agent_of(task));
 }
 
 void Master::acknowledge(const std::string& framework, const Call& call) {
@@ -199,7 +209,7 @@ void Master::kill(const std::string& framework, const Call& call) {
     reconcile_one(framework, task_id, kill.agent_id().value());
     return;
   }
-  if (kill.has_agent_id() && kill.agent_id().value() != agent_id()) return;
+  if (kill.has_agent_id() && kill.agent_id().value() != agent_of(row->second)) return;
   const auto id = row->second.id;
   const auto grace = grace_of(kill.kill_policy());
   if (row->second.within) {

@@ -21,8 +21,9 @@ using control::TaskState;
 using nlohmann::json;
 
 void count_resources(const Snapshot& snapshot, json& metrics) {
-  const auto total = total_of(snapshot.node);
-  const auto used = control::held_by_all(*snapshot.state);
+  const auto whole = whole_of(snapshot);
+  const auto total = total_of(whole.agent.node);
+  const auto& used = whole.used;
   const auto add = [&](const std::string& name, double all, double taken) {
     for (const auto* side : {"master/", "slave/"}) {
       metrics[side + name + "_total"] = all;

@@ -58,6 +58,8 @@ Result<Response> write_state(const Snapshot& snapshot, const Request&) {
   const auto pid = fmt::format("master@{}:{}", options.ip, options.port);
   const auto frameworks = frameworks_for(snapshot, false);
   const auto completed = frameworks_for(snapshot, true);
+  json slaves = json::array();
+  for (const auto& agent : agents_in(snapshot)) slaves.push_back(view_slave(snapshot, agent));
   Response response;
   response.body.reserve(room_for(frameworks) + room_for(completed));
   JsonWriter writer(response.body);
@@ -72,11 +74,11 @@ Result<Response> write_state(const Snapshot& snapshot, const Request&) {
        {"leader", pid},
        {"leader_info",
         {{"id", snapshot.master_id}, {"pid", pid}, {"port", options.port}, {"hostname", options.hostname}}},
-       {"activated_slaves", 1.0},
+       {"activated_slaves", static_cast<double>(snapshot.agents.size())},
        {"deactivated_slaves", 0.0},
        {"unreachable_slaves", 0.0},
        {"flags", view_flags(options)},
-       {"slaves", json::array({view_slave(snapshot)})},
+       {"slaves", std::move(slaves)},
        {"recovered_slaves", json::array()},
        {"orphan_tasks", json::array()},
        {"unregistered_frameworks", json::array()}});
@@ -90,7 +92,8 @@ Result<Response> write_state(const Snapshot& snapshot, const Request&) {
 
 Result<Response> write_slaves(const Snapshot& snapshot, const Request& request) {
   json slaves = json::array();
-  if (is_wanted(request, "slave_id", snapshot.agent_id)) slaves.push_back(view_slave(snapshot));
+  for (const auto& agent : agents_in(snapshot))
+    if (is_wanted(request, "slave_id", agent.agent.id)) slaves.push_back(view_slave(snapshot, agent));
   return compact({{"slaves", std::move(slaves)}, {"recovered_slaves", json::array()}});
 }
 

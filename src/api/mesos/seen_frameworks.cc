@@ -216,8 +216,9 @@ std::string sandbox_path(const Snapshot& snapshot, const std::string& framework,
                          std::string_view executor) {
   // The arguments of a run of Chronos are in its id, slashes and all.
   const bool plain = executor.find('/') == std::string::npos;
-  return fmt::format(FMT_COMPILE("/slaves/{}/frameworks/{}/executors/{}/runs/{}"), snapshot.agent_id,
-                     framework, plain ? executor : std::string_view(record.task.id), record.task.id);
+  return fmt::format(FMT_COMPILE("/slaves/{}/frameworks/{}/executors/{}/runs/{}"),
+                     control::agent_of(*snapshot.state, record), framework,
+                     plain ? executor : std::string_view(record.task.id), record.task.id);
 }
 
 }  // namespace drover::api::mesos

@@ -10,7 +10,6 @@ Snapshot glance_at(const Services& services, const engine::Caller& caller) {
   snapshot.now = services.daemon->now();
   snapshot.address = services.address;
   snapshot.master_id = master.id();
-  snapshot.agent_id = master.agent_id();
   snapshot.marathon_id = master.marathon_id();
   snapshot.chronos_id = master.chronos_id();
   snapshot.options = master.options();
@@ -22,7 +21,7 @@ Snapshot glance_at(const Services& services, const engine::Caller& caller) {
 Snapshot snapshot_of(const Services& services, const engine::Caller& caller) {
   auto snapshot = glance_at(services, caller);
   snapshot.state = services.daemon->snapshot();
-  snapshot.node = services.daemon->node();
+  snapshot.agents = agents_of(*services.daemon, snapshot.options);
   snapshot.offers = services.mesos->book().offers();
   snapshot.offered = services.mesos->offered();
   return snapshot;

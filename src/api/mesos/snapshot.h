@@ -7,8 +7,10 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/beside.h"
+#include "api/mesos/agents.h"
 #include "api/mesos/master.h"
 #include "control/offers.h"
 
@@ -17,11 +19,11 @@ namespace drover::api::mesos {
 struct Snapshot {
   std::shared_ptr<const control::State> state;
   engine::Caller caller;
-  engine::NodeView node;
+  std::vector<Agent> agents;  ///< not empty but of a cluster without nodes
   TimePoint now{};
   std::string address;  ///< Services::address
   // Of the master
-  std::string master_id, agent_id, marathon_id, chronos_id;
+  std::string master_id, marathon_id, chronos_id;
   MasterOptions options;
   TimePoint started_at{};
   std::set<std::string> connected;                          ///< ids of frameworks
@@ -32,7 +34,7 @@ struct Snapshot {
 /// As it is now. On the control strand.
 Snapshot snapshot_of(const Services& services, const engine::Caller& caller);
 /// For what is soon told of one task or framework: reads the daemon's own state, on the strand and until that
-/// changes. Without the node and the offers.
+/// changes. Without the agents and the offers.
 Snapshot glance_at(const Services& services, const engine::Caller& caller);
 
 /// How an answer is written by write(snapshot, request) on another thread.

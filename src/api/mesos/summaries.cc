@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/mesos/operator.h"
 #include "api/mesos/views.h"
@@ -23,19 +24,16 @@ std::map<std::string, int> none_of_any_state() {
   return counts;
 }
 
+/// Of a framework, or of an agent.
 struct TaskCounts {
   std::map<std::string, int> by_state = none_of_any_state();
-  bool alive = false;  ///< one of them has not ended
-};
+  std::set<std::string> alive;  ///< the agents, or the frameworks, of those that have not ended
 
-TaskCounts count_tasks(const SeenFramework& framework) {
-  TaskCounts counts;
-  for (const auto* task : framework.tasks) {
-    ++counts.by_state[control::mesos_state(*task, framework.record)];
-    counts.alive |= !control::is_final(task->state);
+  void add(const std::string& state, bool is_alive, const std::string& whose) {
+    ++by_state[state];
+    if (is_alive) alive.insert(whose);
   }
-  return counts;
-}
+};
 
 json view_role(const std::string& name, const SeenRole& role) {
   auto resources = role.allocated;
@@ -76,24 +74,33 @@ Result<Response> write_roles(const Snapshot& snapshot, const Request&) {
 }
 
 Result<Response> write_state_summary(const Snapshot& snapshot, const Request&) {
-  auto all = none_of_any_state();
-  json alive = json::array();
+  std::map<std::string, TaskCounts> by_agent;
   json frameworks = json::array();
   for (const auto& framework : frameworks_for(snapshot, false)) {
-    const auto counts = count_tasks(framework);
-    for (const auto& [name, count] : counts.by_state) all[name] += count;
-    if (counts.alive) alive.push_back(framework.id);
+    TaskCounts counts;
+    for (const auto* task : framework.tasks) {
+      const auto agent = control::agent_of(*snapshot.state, *task);
+      const auto state = control::mesos_state(*task, framework.record);
+      const bool alive = !control::is_final(task->state);
+      counts.add(state, alive, agent);
+      by_agent[agent].add(state, alive, framework.id);
+    }
     auto view = view_framework(framework);
     view.update(json(counts.by_state));
-    view["slave_ids"] = counts.alive ? json::array({snapshot.agent_id}) : json::array();
+    view["slave_ids"] = counts.alive;
     frameworks.push_back(std::move(view));
   }
-  auto slave = view_slave(snapshot);
-  slave.update(json(all));
-  slave["framework_ids"] = std::move(alive);
+  json slaves = json::array();
+  for (const auto& seen : agents_in(snapshot)) {
+    const auto& counts = by_agent[seen.agent.id];
+    auto slave = view_slave(snapshot, seen);
+    slave.update(json(counts.by_state));
+    slave["framework_ids"] = counts.alive;
+    slaves.push_back(std::move(slave));
+  }
   return compact({{"hostname", snapshot.options.hostname},
                   {"cluster", ""},
-                  {"slaves", json::array({std::move(slave)})},
+                  {"slaves", std::move(slaves)},
                   {"frameworks", std::move(frameworks)}});
 }
 

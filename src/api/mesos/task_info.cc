@@ -244,6 +244,7 @@ Result<workload::Task> read_task(const v1::TaskInfo& info, const LaunchContext& 
   if (amounts->gpus > 0) task.resources.gpus.push_back({amounts->gpus, {}});
   task.resources.milli_cpus = amounts->milli_cpus;
   task.resources.memory_bytes = amounts->memory_bytes;
+  if (!context.host.empty()) task.resources.attributes.push_back({"hostname", {context.host}});
   DROVER_CHECK_OK(add_limits(info, in_group, task));
   DROVER_CHECK_OK(read_command(info.command(), task));
   if (info.has_container()) DROVER_CHECK_OK(read_container(info.container(), task));

@@ -42,6 +42,7 @@ struct LaunchContext {
   std::string owner_name;
   std::string executor = {};  ///< of a group; "" for a task that is its own
   std::string role = "*";     ///< for which the resources were offered
+  std::string host = {};      ///< of a cluster, that of the agent; "" for one machine
 };
 
 /// What tells whether the task is well, if anything does. The ports that it names are the task's own.

@@ -106,7 +106,8 @@ void put_executor(const Snapshot& snapshot, const SeenFramework& framework, cons
   put_resources(executor.used, *info.mutable_resources());
   info.set_name(executor.name());
   info.set_source(id);
-  if (auto* agent = part_of<v1::AgentID>(message, "agent_id")) agent->set_value(snapshot.agent_id);
+  if (auto* agent = part_of<v1::AgentID>(message, "agent_id"))
+    agent->set_value(control::agent_of(*snapshot.state, *executor.shown));
 }
 
 void add_executors(const Snapshot& snapshot, const Frameworks& frameworks, Message& answer) {
@@ -140,7 +141,8 @@ void put_status(const Snapshot& snapshot, const SeenTask& task, const std::strin
   status.set_timestamp(seconds_of(at));
   auto& container = *status.mutable_container_status();
   container.mutable_container_id()->set_value(task.record.task.id);
-  container.add_network_infos()->add_ip_addresses()->set_ip_address(snapshot.options.ip);
+  container.add_network_infos()->add_ip_addresses()->set_ip_address(
+      control::address_of(task.record, snapshot.options.ip));
 }
 
 void put_discovery(const SeenTask& task, v1::DiscoveryInfo& discovery) {
@@ -162,25 +164,24 @@ void put_limits(const SeenTask& task, v1::Task& message) {
   if (!limits.empty()) (void)from_json({{"limits", std::move(limits)}}, message);
 }
 
-json agent_message(const Snapshot& snapshot) {
-  const auto used = control::held_by_all(*snapshot.state);
-  auto agent = view_slave(snapshot, used);
+json agent_message(const Snapshot& snapshot, const SeenAgent& seen) {
+  auto agent = view_slave(snapshot, seen);
   json attributes = json::array();
-  for (const auto& [name, values] : snapshot.state->machine().attributes)
+  for (const auto& [name, values] : seen.agent.attributes)
     for (const auto& value : values)
       attributes.push_back({{"name", name}, {"type", "TEXT"}, {"text", {{"value", value}}}});
   json capabilities = json::array();
   for (const auto& capability : agent["capabilities"]) capabilities.push_back({{"type", capability}});
-  auto resources = resource_list(total_of(snapshot.node));
-  agent["agent_info"] = {{"id", id_message(snapshot.agent_id)},
+  auto resources = resource_list(total_of(seen.agent.node));
+  agent["agent_info"] = {{"id", id_message(seen.agent.id)},
                          {"hostname", agent["hostname"]},
                          {"port", agent["port"]},
                          {"attributes", std::move(attributes)},
                          {"resources", resources}};
   agent["registered_time"] = time_message(snapshot.started_at);
   agent["total_resources"] = std::move(resources);
-  agent["allocated_resources"] = resource_list(used);
-  agent["offered_resources"] = resource_list(all_offered(snapshot));
+  agent["allocated_resources"] = resource_list(seen.used);
+  agent["offered_resources"] = resource_list(seen.offered);
   agent["capabilities"] = std::move(capabilities);
   return agent;
 }
@@ -194,7 +195,7 @@ void put_task(const Snapshot& snapshot, const SeenFramework& framework, const Ta
   message.mutable_task_id()->set_value(task.id);
   message.mutable_framework_id()->set_value(framework.id);
   if (!task.alone) message.mutable_executor_id()->set_value(task.executor);
-  message.mutable_agent_id()->set_value(snapshot.agent_id);
+  message.mutable_agent_id()->set_value(control::agent_of(*snapshot.state, record));
   message.set_state(state_named(task.state));
   put_resources(task.held, *message.mutable_resources());
   task.each_status([&](const std::string& state, TimePoint at) {
@@ -275,7 +276,9 @@ Status v1_tasks(const Snapshot& snapshot, Message& answer) {
 }
 
 Status v1_agents(const Snapshot& snapshot, Message& answer) {
-  return from_json({{"agents", json::array({agent_message(snapshot)})}}, answer);
+  json agents = json::array();
+  for (const auto& agent : agents_in(snapshot)) agents.push_back(agent_message(snapshot, agent));
+  return from_json({{"agents", std::move(agents)}}, answer);
 }
 
 Status v1_roles(const Snapshot& snapshot, Message& answer) {
@@ -319,7 +322,7 @@ Status v1_agent_tasks(const Snapshot& snapshot, Message& answer) {
 }
 
 Status v1_agent(const Snapshot& snapshot, Message& answer) {
-  return from_json(agent_message(snapshot), answer);
+  return from_json(agent_message(snapshot, whole_of(snapshot)), answer);
 }
 
 Status v1_containers(const Snapshot& snapshot, Message& answer) {

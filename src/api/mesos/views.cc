@@ -17,9 +17,9 @@ namespace {
 using control::TaskRecord;
 using nlohmann::json;
 
-json attributes_of(const control::State& state) {
+json attributes_of(const Agent& agent) {
   json attributes = json::object();
-  for (const auto& [name, values] : state.machine().attributes)
+  for (const auto& [name, values] : agent.attributes)
     attributes[name] = fmt::format("{}", fmt::join(values, ","));
   return attributes;
 }
@@ -36,7 +36,7 @@ void write_container_status(JsonWriter& writer, const Snapshot& snapshot, const 
   writer.key("ip_addresses");
   writer.begin_array();
   writer.begin_object();
-  writer.field("ip_address", snapshot.options.ip);
+  writer.field("ip_address", control::address_of(task.record, snapshot.options.ip));
   writer.end_object();
   writer.end_array();
   writer.end_object();
@@ -127,14 +127,6 @@ json view(const control::ResourceAmounts& amounts) {
   return json::parse(text);
 }
 
-control::ResourceAmounts total_of(const engine::NodeView& node) {
-  return {node.gpus_total,
-          node.milli_cpus_total,
-          node.memory_bytes_total,
-          node.disk_bytes,
-          {{node.port_begin, node.port_end}}};
-}
-
 void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
                 const TaskRecord& record) {
   const SeenTask task(snapshot, framework, record);
@@ -155,7 +147,7 @@ void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramewor
   writer.key("resources");
   write(writer, task.held);
   writer.field("role", "*");
-  writer.field("slave_id", snapshot.agent_id);
+  writer.field("slave_id", control::agent_of(*snapshot.state, record));
   writer.field("state", task.state);
   writer.key("statuses");
   write_statuses(writer, snapshot, task);
@@ -218,29 +210,44 @@ json view_framework(const SeenFramework& framework) {
           {"offered_resources", view(framework.offered)}};
 }
 
-control::ResourceAmounts all_offered(const Snapshot& snapshot) {
-  control::ResourceAmounts offered;
-  for (const auto& [framework, amounts] : snapshot.offered) offered += amounts;
-  return offered;
+std::vector<SeenAgent> agents_in(const Snapshot& snapshot) {
+  auto used = control::held_by_agents(*snapshot.state);
+  std::map<std::string, control::ResourceAmounts> offered;
+  for (const auto& [id, offer] : snapshot.offers) offered[offer.agent] += offer.amounts;
+  std::vector<SeenAgent> agents;
+  for (const auto& agent : snapshot.agents)
+    agents.push_back({agent, std::move(used[agent.id]), std::move(offered[agent.id])});
+  return agents;
 }
 
-json view_slave(const Snapshot& snapshot) {
-  return view_slave(snapshot, control::held_by_all(*snapshot.state));
+SeenAgent whole_of(const Snapshot& snapshot) {
+  auto agents = agents_in(snapshot);
+  if (agents.size() == 1) return std::move(agents.front());
+  SeenAgent whole{{control::agent_id(snapshot.state->journal_id), snapshot.options.hostname, {}, {}}, {}, {}};
+  for (const auto& [agent, used, offered] : agents) {
+    whole.agent.node.gpus_total += agent.node.gpus_total;
+    whole.agent.node.milli_cpus_total += agent.node.milli_cpus_total;
+    whole.agent.node.memory_bytes_total += agent.node.memory_bytes_total;
+    whole.agent.node.disk_bytes += agent.node.disk_bytes;
+    whole.used += used;
+    whole.offered += offered;
+  }
+  return whole;
 }
 
-json view_slave(const Snapshot& snapshot, const control::ResourceAmounts& used) {
-  const auto total = view(total_of(snapshot.node));
+json view_slave(const Snapshot& snapshot, const SeenAgent& seen) {
+  const auto total = view(total_of(seen.agent.node));
   const auto& options = snapshot.options;
-  return {{"id", snapshot.agent_id},
-          {"hostname", options.hostname},
+  return {{"id", seen.agent.id},
+          {"hostname", seen.agent.hostname},
           {"port", options.port},
           {"pid", fmt::format("slave(1)@{}:{}", options.ip, options.port)},
-          {"attributes", attributes_of(*snapshot.state)},
+          {"attributes", attributes_of(seen.agent)},
           {"resources", total},
           {"unreserved_resources", total},
           {"reserved_resources", json::object()},
-          {"used_resources", view(used)},
-          {"offered_resources", view(all_offered(snapshot))},
+          {"used_resources", view(seen.used)},
+          {"offered_resources", view(seen.offered)},
           {"registered_time", seconds_of(snapshot.started_at)},
           {"active", true},
           {"deactivated", false},

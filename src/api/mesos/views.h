@@ -18,14 +18,18 @@ namespace drover::api::mesos {
 /// {"cpus": 0.5, "disk": 0, "gpus": 1, "mem": 64, "ports": "[31000-31001]"}; memory and disk in MiB.
 void write(JsonWriter& writer, const control::ResourceAmounts& amounts);
 nlohmann::json view(const control::ResourceAmounts& amounts);
-control::ResourceAmounts total_of(const engine::NodeView& node);
-
 void write_task(JsonWriter& writer, const Snapshot& snapshot, const SeenFramework& framework,
                 const control::TaskRecord& record);
-nlohmann::json view_slave(const Snapshot& snapshot);
-/// For who has summed up what is used: control::held_by_all().
-nlohmann::json view_slave(const Snapshot& snapshot, const control::ResourceAmounts& used);
-control::ResourceAmounts all_offered(const Snapshot& snapshot);
+/// An agent, and what is taken and offered of it.
+struct SeenAgent {
+  Agent agent;
+  control::ResourceAmounts used;
+  control::ResourceAmounts offered;
+};
+std::vector<SeenAgent> agents_in(const Snapshot& snapshot);
+/// All of them as if they were one: what the API of an agent tells of.
+SeenAgent whole_of(const Snapshot& snapshot);
+nlohmann::json view_slave(const Snapshot& snapshot, const SeenAgent& seen);
 /// Calls visit(container) for everything that holds resources, as /containers lists it.
 void each_container(const Snapshot& snapshot, const std::function<void(nlohmann::json)>& visit);
 nlohmann::json view_version();

@@ -197,6 +197,17 @@ class FakeDaemon : public engine::Api {
     return view;
   }
   gpu::Inventory inventory() const override { return inventory_; }
+  std::vector<Machine> machines() const override {
+    if (!state_.placed_by_others) return Api::machines();
+    std::vector<Machine> machines;
+    for (const auto& name : state_.cluster.nodes()) {
+      if (name == state_.node) continue;
+      auto view = node();
+      view.name = name;
+      machines.push_back({std::move(view), state_.cluster.node(name)->inventory});
+    }
+    return machines;
+  }
   void image_variants(const engine::Caller&, const std::string& image, const std::string& profile,
                       std::function<void(Result<engine::VariantsView>)> done) override {
     engine::ImageVariant fast{.needs = {}, .reference = image + "@fast"};
