@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/files.h"
+#include "base/users.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
 #include "kube/client/informer.h"
@@ -17,6 +18,7 @@
 #include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
 #include "pods/pod_view.h"
+#include "pods/rule_keeper.h"
 #include "task_space.h"
 
 namespace drover {
@@ -73,6 +75,12 @@ kube::Selection pods_of_others(const std::string& journal) {
           .field_selector = "spec.nodeName!="};
 }
 
+/// A user of whom this machine does not know has no number, and can have no tasks of ours either.
+std::string name_space_of(const std::string& user, const pods::PodSettings& settings) {
+  const auto found = find_user(user);
+  return pods::name_space_of(user, found ? found->uid : static_cast<uid_t>(-1), settings);
+}
+
 std::map<std::string, placement::Free> sum(const std::vector<std::shared_ptr<const pods::PodUse>>& uses) {
   std::map<std::string, placement::Free> sums;
   for (const auto& use : uses) {
@@ -110,8 +118,24 @@ class ClusterDaemon {
     pods.pods.host_paths = options_.allow_host_paths;
     pods.state = options_.state;
     pods.server = api_->config();
+    rules_ = std::make_unique<pods::RuleKeeper>(
+        *api_, pods::RuleKeeperOptions{
+                   .journal = opened.id,
+                   .name_space_of =
+                       [settings = pods.pods](const auto& user) { return name_space_of(user, settings); },
+                   .log = [](const auto& line) { spdlog::warn("{}", line); }});
     auto ports = daemon_.ports();
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
+    ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {
+      return pods::check_task(task, rules, settings);
+    };
+    ports.check_rules = pods::check_rules;
+    ports.keep_rules = [this](const auto& rules) { rules_->keep(rules); };
+    ports.problems = [this, own = std::move(ports.problems)] {
+      auto problems = own ? own() : std::vector<Error>{};
+      if (auto trouble = rules_->trouble()) problems.push_back(std::move(*trouble));
+      return problems;
+    };
     DROVER_CHECK_OK(daemon_.open(opened.id, std::move(ports), std::move(opened.journal), std::move(state),
                                  std::move(view)));
     watch_cluster(opened.id, pods.pods.gpu_resource);
@@ -148,7 +172,8 @@ class ClusterDaemon {
 
   const cli::ServeOptions& options_;
   const std::unique_ptr<kube::ApiClient> api_;
-  std::stop_source stop_;    ///< of what is asked of it
+  std::stop_source stop_;  ///< of what is asked of it
+  std::unique_ptr<pods::RuleKeeper> rules_;
   Daemon daemon_{options_};  ///< uses what stands above
   // They go first: they post to the daemon.
   std::unique_ptr<Watch<placement::Node>> nodes_;

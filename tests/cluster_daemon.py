@@ -27,6 +27,11 @@ def equipped(profile):
     cluster = case.shared(SETTINGS)
     if _equipped is not cluster:
         _equipped = cluster
+        helm = kube_install.Helm(cluster)
+        kinds = helm.template("--show-only", "templates/scheduler-crds.yaml", values={"scheduler": {"enabled": True}})
+        helm.close()
+        cluster.kubectl("apply", "--filename=-", input=kinds)
+        cluster.kubectl("wait", "--for=condition=Established", "crd/queues.drover.dev", "crd/quotas.drover.dev")
         with tempfile.TemporaryDirectory() as folder:
             archive = kube_install.make_image(pathlib.Path(folder))
             for node in cluster.nodes:

@@ -3,15 +3,18 @@
   DROVER_TEST_KILLS=1000     so often the daemon is killed (10) while tasks come and go, and pods are deleted behind its back
 """
 
+import json
 import os
 import random
 import time
 import unittest
 
 import drover
+import kube
 from cluster_daemon import ClusterDaemonTest
 from kube.api import ApiError
 from kube.machine import wait_for
+from mesos_framework import Framework
 
 
 class EngineTest(ClusterDaemonTest):
@@ -153,6 +156,126 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(self.daemon.wait_until_final(ends)["exit_status"], 3)
         self.assertEqual(self.daemon.wait_until_final(runs)["exit_status"], 5)
         self.assertEqual(self.daemon.output(runs), "before\nafter\n")
+
+
+class FrameworkTest(ClusterDaemonTest):
+    """Frameworks of Mesos, for whom each node is an agent."""
+
+    def framework(self):
+        framework = Framework(self.daemon)
+        self.addCleanup(framework.stream.close)
+        return framework
+
+    def offers(self, framework):
+        """By host, once there is one of each node."""
+        while len(framework.offers) < len(self.daemon.cluster.nodes):
+            framework.offers += framework.event("OFFERS")["offers"]["offers"]
+        offers, framework.offers = framework.offers, []
+        return {offer["hostname"]: offer for offer in offers}
+
+    @staticmethod
+    def amount(offer, name):
+        return next((resource["scalar"]["value"] for resource in offer["resources"] if resource["name"] == name), 0)
+
+    def test_a_task_runs_on_the_node_whose_offer_it_took(self):
+        framework = self.framework()
+        offers = self.offers(framework)
+        self.assertEqual(sorted(offers), sorted(node.name for node in self.daemon.cluster.nodes))
+        for number, (host, offer) in enumerate(sorted(offers.items())):
+            self.assertEqual(self.amount(offer, "gpus"), 8)
+            name = f"task-{number}"
+            framework.launch(offer, name, "echo $MESOS_AGENT_ID; sleep 1; exit 3", gpus=5)
+            told = [framework.status() for _ in range(3)]
+            self.assertEqual([status["state"] for status in told], ["TASK_STARTING", "TASK_RUNNING", "TASK_FAILED"], told)
+            self.assertEqual({status["agent_id"]["value"] for status in told}, {offer["agent_id"]["value"]})
+            (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == name]
+            self.assertEqual((record["node"], record["exit_status"]), (host, 3))
+            self.assertEqual(self.daemon.output(record["task"]["id"]), offer["agent_id"]["value"] + "\n")
+        framework.call("TEARDOWN")
+
+    def test_what_others_hold_is_not_offered(self):
+        node = self.daemon.cluster.nodes[0].name
+        pods = "/api/v1/namespaces/default/pods"
+
+        def offered():
+            framework = self.framework()
+            offers = self.offers(framework)
+            framework.call("TEARDOWN")
+            return self.amount(offers[node], "cpus")
+
+        before = offered()
+        self.daemon.cluster.api.request("POST", pods, {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}, "spec": {
+                "nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [
+                    {"name": "c", "image": kube.SHELL, "command": ["/bin/sleep", "1000"], "resources": {"requests": {"cpu": "300m"}}}]}})
+        self.addCleanup(self.daemon.cluster.api.request, "DELETE", f"{pods}/other")
+        wait_for(lambda: abs(before - 0.3 - offered()) < 0.01, "the node to have less")
+
+    def test_operators_see_each_node(self):
+        slaves = json.loads(self.daemon.request("GET", "/slaves")[2])["slaves"]
+        self.assertEqual({slave["hostname"]: slave["resources"]["gpus"] for slave in slaves},
+                         {node.name: 8 for node in self.daemon.cluster.nodes})
+
+
+class SharingTest(ClusterDaemonTest):
+    """Queues and quotas, which the cluster's scheduler keeps to."""
+
+    def queues(self):
+        listed = json.loads(self.daemon.cluster.kubectl("get", "queues.drover.dev", "--output=json").stdout)["items"]
+        return {queue["metadata"]["name"]: queue for queue in listed}
+
+    def set(self, *words):
+        ran = self.daemon.cli(*words)
+        self.assertEqual(ran.status, 0, ran)
+
+    def test_a_queue_is_the_clusters_and_its_limit_holds(self):
+        self.set("queue", "set", "lab/vision", "--gpus-limit", "3", "--weight", "2")
+        wait_for(lambda: self.queues().get("lab.vision", {}).get("status", {}).get("conditions"), self.queues)
+        self.assertEqual(self.queues()["lab.vision"]["spec"]["limit"], {"gpus": "3"})
+        first = self.daemon.submit("sleep", "1000", gpus=2, queue="lab/vision")
+        self.daemon.wait_until_running(first)
+        second = self.daemon.submit("sleep", "1000", gpus=2, queue="lab/vision")
+        wait_for(lambda: "lab.vision" in self.daemon.task(second)["reason"], lambda: self.daemon.task(second))
+        with self.assertRaises(drover.ApiError) as refused:
+            self.daemon.submit("exit", "0", gpus=4, queue="lab/vision")
+        self.assertIn("lab/vision", str(refused.exception))
+        shown = {queue["queue"]: queue for queue in self.daemon.api("GET", "/v1/queues")["queues"]}["lab/vision"]
+        self.assertEqual((shown["used"]["gpus"], len(shown["waiting"])), (2, 1), shown)
+        self.set("queue", "set", "lab/vision", "--gpus-limit", "4")
+        self.daemon.wait_until_running(second)
+        for task in (first, second):
+            self.daemon.end_task(task)
+        self.set("queue", "rm", "lab/vision")
+        wait_for(lambda: "lab.vision" not in self.queues(), self.queues)
+
+    def test_a_quota_is_that_of_the_users_namespace(self):
+        self.set("quota", "set", "user:nobody", "--gpus", "1")
+        self.addCleanup(self.set, "quota", "rm", "user:nobody")
+        wait_for(lambda: self.daemon.cluster.kubectl("get", "quotas.drover.dev", "drover-nobody", check=False).returncode == 0, "the quota")
+        first = self.daemon.submit("sleep", "1000", gpus=1, uid=drover.NOBODY)
+        self.daemon.wait_until_running(first)
+        second = self.daemon.submit("sleep", "1000", gpus=1, uid=drover.NOBODY)
+        wait_for(lambda: "quota" in self.daemon.task(second)["reason"] or "drover-nobody" in self.daemon.task(second)["reason"],
+                 lambda: self.daemon.task(second))
+        for task in (second, first):
+            self.daemon.end_task(task)
+
+    def test_queues_of_others_are_left_alone_and_used(self):
+        queue = {"apiVersion": "drover.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "theirs"}, "spec": {"weight": 7}}
+        self.daemon.cluster.kubectl("apply", "--filename=-", input=json.dumps(queue))
+        self.addCleanup(self.daemon.cluster.kubectl, "delete", "queue.drover.dev", "theirs")
+        task = self.daemon.submit("exit", "0", queue="theirs")
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished", self.daemon.task(task))
+        self.set("queue", "set", "theirs", "--weight", "3")
+        wait_for(lambda: "somebody else keeps it" in self.daemon.read_log(), self.daemon.read_log)
+        self.assertEqual(self.queues()["theirs"]["spec"]["weight"], 7)
+        self.set("queue", "rm", "theirs")
+
+    def test_what_a_cluster_cannot_have_is_refused(self):
+        for words, why in ((("queue", "set", "Lab", "--weight", "1"), "can be called 'Lab'"), (("cordon", "--machine", "--reason", "x"), "kubectl cordon")):
+            ran = self.daemon.cli(*words)
+            self.assertNotEqual(ran.status, 0, ran)
+            self.assertIn(why, ran.err)
 
 
 class KillTest(ClusterDaemonTest):

@@ -181,7 +181,11 @@ Status check_rights(const Draft& draft, const workload::Task& task) {
   DROVER_CHECK_OK(check_privileged(task, draft.privileged_allowed()));
   DROVER_CHECK_OK(check_priority(draft.rules(), task));
   DROVER_CHECK_OK(check_times(draft.rules(), task));
-  return draft.base().placed_by_others ? Status() : check_queue(draft.rules(), task);
+  auto queue = check_queue(draft.rules(), task);
+  // A cluster has queues beside ours, of which its scheduler knows.
+  const bool may_be_there =
+      draft.base().placed_by_others && !queue && queue.error().kind == ErrorKind::kNotFound;
+  return may_be_there ? Status() : queue;
 }
 
 Status admissible(const Draft& draft, const std::vector<workload::Task>& tasks) {

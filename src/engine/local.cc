@@ -121,6 +121,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   DROVER_TRY(auto strays, find_strays(*executor_.containerizer(), state_, ports_.log));
   for (const auto& id : strays.gone) loop_.remove_with_next(control::forgotten_key(id));
   for (const auto& id : strays.forgotten) executor_.perform(control::action::Forget{id});
+  if (ports_.keep_rules) ports_.keep_rules(state_.rules);
   for (const auto& problem : problems()) ports_.log(to_string(problem));
   const auto images = images_.of_work();
   Result<control::Made> adopted;

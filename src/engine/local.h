@@ -125,6 +125,7 @@ class LocalEngine final : public Api {
   /// What is decided about counts now.
   void carry_out(const control::Outcome& outcome, bool is_tick);
   void end_first(const control::event::StopRequested& request);
+  Status check_work(const control::Event& event) const;
   /// Takes note of ports that are taken by programs which are none of our tasks. In a transaction.
   void refresh_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.

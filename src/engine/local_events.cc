@@ -5,6 +5,7 @@
 
 #include "control/deadlines.h"
 #include "control/jobs.h"
+#include "control/node_rules.h"
 #include "engine/local.h"
 #include "engine/telling.h"
 
@@ -64,9 +65,37 @@ void LocalEngine::found(control::Event event) {
   transact([this, event = std::move(event)] { (void)loop_.change(event); }, {});
 }
 
+/// What can never run here is refused before anybody relies on it. What was there already stays.
+Status LocalEngine::check_work(const control::Event& event) const {
+  namespace e = control::event;
+  if (!ports_.check_task) return {};
+  if (const auto* submitted = std::get_if<e::Submitted>(&event)) {
+    for (const auto& task : submitted->tasks) {
+      DROVER_CHECK_OK(ports_.check_task(task, {}));
+      if (task.batch.array) break;  // all of an array are alike
+    }
+  } else if (const auto* launched = std::get_if<e::FrameworkLaunched>(&event)) {
+    for (const auto& launch : launched->launches) DROVER_CHECK_OK(ports_.check_task(launch.task, {}));
+  } else if (const auto* defined = std::get_if<e::ScheduleDefined>(&event)) {
+    DROVER_CHECK_OK(ports_.check_task(defined->schedule.task, {}));
+  } else if (const auto* services = std::get_if<e::ServicesChanged>(&event)) {
+    for (const auto& service : services->put) {
+      const auto known = state_.services.find(service.id);
+      if (known != state_.services.end() && known->second.target.task == service.task &&
+          known->second.target.constraints == service.constraints)
+        continue;
+      auto instance = service.task;
+      instance.origin = {workload::OriginKind::kService, service.id, "", ""};
+      DROVER_CHECK_OK(ports_.check_task(instance, control::node_rules(service.constraints, {}, 0)));
+    }
+  }
+  return {};
+}
+
 /// Instances of services are never refused: those of images that are not known yet wait until they are.
 Result<control::Made> LocalEngine::change(const control::Event& event) {
   if (makes_work(event) && disk_room_.is_full()) return Failure(disk_room_.full());
+  DROVER_CHECK_OK(check_work(event));
   ImageInspector::Wanted images;
   if (const auto* services = std::get_if<control::event::ServicesChanged>(&event))
     for (const auto& service : services->put) ImageInspector::add(images, service.task);
@@ -87,6 +116,7 @@ void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
   for (const auto& action : outcome.actions) executor_.perform(action);
   if (outcome.node && variant_facts(state_.machine()) == variant_facts(offered_machine_))
     images_.inspect_each(std::exchange(machine_images_, {}));
+  if (outcome.rules && ports_.keep_rules) ports_.keep_rules(state_.rules);
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));
   const Moment now(ports_.now(), steady());

@@ -80,12 +80,9 @@ Status LocalEngine::change_rules(const Caller& caller, const std::function<Statu
     return fail(ErrorKind::kPermissionDenied,
                 fmt::format("'{}' may not change queues, quotas and cordons", caller.user.name),
                 "only root may");
-  if (state_.placed_by_others)
-    return fail(ErrorKind::kUnsupported,
-                "On a cluster the rules of sharing are objects of the cluster, which its scheduler keeps to",
-                "'kubectl apply' a Queue or a Quota; 'kubectl cordon' a node");
   auto rules = state().rules;
   DROVER_CHECK_OK(change(rules));
+  if (ports_.check_rules) DROVER_CHECK_OK(ports_.check_rules(rules));
   DROVER_CHECK_OK(loop_.change(control::event::RulesChanged{std::move(rules)}));
   return {};
 }

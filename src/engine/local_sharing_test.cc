@@ -284,5 +284,48 @@ TEST_F(LocalSharingTest, QuotasAreRootsToSetAndOnesOwnToSee) {
   EXPECT_EQ(remove_quota().error().kind, ErrorKind::kNotFound);
 }
 
+TEST_F(LocalSharingTest, WhatCanNeverRunIsRefusedBeforeItWaits) {
+  auto ports = this->ports();
+  ports.check_task = [](const workload::Task& task, const std::vector<workload::NodeRule>&) -> Status {
+    if (task.command == std::vector<std::string>{"never"})
+      return fail(ErrorKind::kUnsupported, "Never" + task.origin.name);
+    return {};
+  };
+  ASSERT_TRUE(open(node(2), std::move(ports), std::make_unique<FakeContainerizer>(world_)));
+  run();
+  const auto never = [](workload::Task& task) { task.command = {"never"}; };
+  EXPECT_EQ(submit_with(never).error().message, "Never");
+  EXPECT_TRUE(submit_with([](workload::Task&) {}));
+  workload::Service service;
+  service.id = "/web";
+  service.task = engine_->state().tasks.begin()->second.task;
+  never(service.task);
+  const auto put = [&] {
+    return transact([&]() -> Status {
+      DROVER_CHECK_OK(engine_->change(control::event::ServicesChanged{{service}, {}, {}}));
+      return {};
+    });
+  };
+  EXPECT_EQ(put().error().message, "Never/web") << "as the instance that it would be";
+}
+
+TEST_F(LocalSharingTest, RulesAreThoseThatWhoSharesOutCanKeepTo) {
+  std::vector<std::size_t> told;  // how many queues
+  auto ports = this->ports();
+  ports.check_rules = [](const placement::Rules& rules) -> Status {
+    if (rules.queues.contains("b")) return fail(ErrorKind::kUnsupported, "There can be no b");
+    return {};
+  };
+  ports.keep_rules = [&](const placement::Rules& rules) { told.push_back(rules.queues.size()); };
+  ASSERT_TRUE(open(node(2), std::move(ports), std::make_unique<FakeContainerizer>(world_)));
+  run();
+  const auto set = [&](const std::string& path) {
+    return transact([&] { return engine_->set_rules({}, {placement::Queue{path}}, {}); });
+  };
+  ASSERT_TRUE(set("a"));
+  EXPECT_EQ(set("b").error().message, "There can be no b");
+  EXPECT_EQ(told, (std::vector<std::size_t>{0, 1})) << "at the start, and when they have changed";
+}
+
 }  // namespace
 }  // namespace drover::engine

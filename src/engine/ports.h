@@ -20,6 +20,7 @@
 #include "engine/check_targets.h"
 #include "gpu/device.h"
 #include "image/store.h"
+#include "workload/node_rule.h"
 #include "workload/task.h"
 
 namespace drover::engine {
@@ -105,6 +106,12 @@ struct Ports : Loop {
   std::function<void(std::uint64_t bytes, const std::set<control::ImageName>& named)> free_unused;
   /// What is wrong with the machine, but for its GPUs. Quick; may be empty: then nothing is.
   std::function<std::vector<Error>()> problems;
+  /// Why such a task can never run here. Quick; may be empty: then nobody knows before it is launched.
+  std::function<Status(const workload::Task&, const std::vector<workload::NodeRule>&)> check_task;
+  /// Why whoever shares out the GPUs can't keep to such rules. Quick; may be empty: then it can.
+  std::function<Status(const placement::Rules&)> check_rules;
+  /// From now on it keeps to these. Quick; may be empty: then nobody is told.
+  std::function<void(const placement::Rules&)> keep_rules;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.
   std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
 };

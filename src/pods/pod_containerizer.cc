@@ -29,12 +29,6 @@ bool may_pass(const Error& error) {
   return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout;
 }
 
-Error join(const std::vector<Error>& mistakes) {
-  auto whole = mistakes.front();
-  for (std::size_t i = 1; i < mistakes.size(); ++i) whole.message += "; " + mistakes[i].message;
-  return whole;
-}
-
 /// Whether nothing of the attempt has run or will by this pod.
 bool is_leftover(const PodView& view) {
   return view.actual == Actual::kRefused || view.actual == Actual::kUnplacedLeaving;

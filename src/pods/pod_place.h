@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
 
@@ -20,6 +21,9 @@ inline constexpr const char* kHostName = "kubernetes.io/hostname";
 
 /// "/shop/web" → "shop_web"; what no label can have goes by its digest.
 std::string service_label(const std::string& service);
+
+/// Names and values of attributes that no label has.
+Status check_place(const workload::Task& task, const std::vector<workload::NodeRule>& rules);
 
 /// Adds to the pod's spec and labels, which have the journal's already.
 void write_place(const workload::Task& task, const std::vector<workload::NodeRule>& rules,

@@ -95,7 +95,7 @@ class PodWriter {
       annotations[scheduler::kGangArrangement] = workload::to_string(task_.gang->arrangement);
     }
     return {{"name", pod_name(task_.id, order_.attempt)},
-            {"namespace", name_space_of(task_, settings_)},
+            {"namespace", name_space_of(task_.owner_name, task_.owner, settings_)},
             {"labels", std::move(labels)},
             {"annotations", std::move(annotations)},
             {"finalizers", json::array({kFinalizer})}};
@@ -278,18 +278,19 @@ std::string pod_name(const std::string& task, int attempt) {
   return fmt::format("{}-{}", task, attempt);
 }
 
-std::string name_space_of(const Task& task, const PodSettings& settings) {
-  auto name = settings.name_space_prefix + task.owner_name;
+std::string name_space_of(const std::string& user, uid_t uid, const PodSettings& settings) {
+  auto name = settings.name_space_prefix + user;
   // What DNS does not take goes by its number: no two users are one there.
-  return is_label(name) && !task.owner_name.starts_with("uid-")
+  return is_label(name) && !user.starts_with("uid-")
              ? name
-             : fmt::format("{}uid-{}", settings.name_space_prefix, task.owner);
+             : fmt::format("{}uid-{}", settings.name_space_prefix, uid);
 }
 
 std::map<std::string, std::string> environment_of(container::Launch launch, const PodSettings& settings) {
   std::map<std::string, std::string> environment;
   if (auto& gang = launch.gang) {
-    gang->first_address = gang_address(gang->id, name_space_of(launch.task, settings));
+    gang->first_address =
+        gang_address(gang->id, name_space_of(launch.task.owner_name, launch.task.owner, settings));
     for (std::size_t rank = 0; rank < gang->hosts.size(); ++rank)
       gang->hosts[rank] = pod_name(fmt::format("{}-{}", gang->id, rank), launch.attempt);
     environment = container::gang_environment(*gang);
@@ -329,6 +330,20 @@ json write_gang_service(const json& first) {
 
 std::string priority_class(int priority) {
   return priority == 0 ? "" : fmt::format("drover-{}{}", priority < 0 ? "minus-" : "", std::abs(priority));
+}
+
+Error join(const std::vector<Error>& mistakes) {
+  auto whole = mistakes.front();
+  for (std::size_t i = 1; i < mistakes.size(); ++i) whole.message += "; " + mistakes[i].message;
+  return whole;
+}
+
+Status check_task(const Task& task, const std::vector<workload::NodeRule>& rules,
+                  const PodSettings& settings) {
+  DROVER_CHECK_OK(check_place(task, rules));
+  const std::map<std::string, std::string> environment;
+  const auto pod = write_pod({.task = task, .environment = environment, .node_rules = rules}, settings);
+  return pod ? Status() : Failure(join(pod.error()));
 }
 
 tl::expected<json, std::vector<Error>> write_pod(const PodOrder& order, const PodSettings& settings) {

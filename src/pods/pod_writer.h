@@ -44,7 +44,7 @@ struct PodOrder {
 std::string pod_name(const std::string& task, int attempt);
 
 /// Where the pods of a user are; queues and quotas count him by it.
-std::string name_space_of(const workload::Task& task, const PodSettings& settings);
+std::string name_space_of(const std::string& user, uid_t uid, const PodSettings& settings);
 
 /// Priorities are objects of the cluster: "" for 0, else the name of the one that has this value.
 std::string priority_class(int priority);
@@ -56,6 +56,14 @@ std::map<std::string, std::string> environment_of(container::Launch launch, cons
 std::string gang_address(const std::string& gang, const std::string& name_space);
 /// What makes it so, a Service; the pod of the first member owns it.
 nlohmann::json write_gang_service(const nlohmann::json& first);
+
+/// All of them as one, which has the place of the first.
+Error join(const std::vector<Error>& mistakes);
+
+/// Why a task can never be a pod: what write_pod() would say of it, and rules that no label of a node can
+/// keep.
+Status check_task(const workload::Task& task, const std::vector<workload::NodeRule>& rules,
+                  const PodSettings& settings);
 
 /// The whole object, or all that a pod cannot be; paths are those of the task as people write it.
 tl::expected<nlohmann::json, std::vector<Error>> write_pod(const PodOrder& order,

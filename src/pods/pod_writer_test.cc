@@ -273,8 +273,26 @@ TEST(PodWriter, NamesOfUsersAreNamesOfNamespaces) {
                                           {std::string(60, 'a'), "drover-uid-1000"},
                                           {"", "drover-uid-1000"}}) {
     one.owner_name = user;
-    EXPECT_EQ(name_space_of(one, kSettings), expected) << user;
+    EXPECT_EQ(name_space_of(one.owner_name, one.owner, kSettings), expected) << user;
   }
+}
+
+TEST(PodWriter, WhatCanNeverBeAPodIsSaidBefore) {
+  auto one = task();
+  EXPECT_TRUE(check_task(one, {}, kSettings));
+  one.resources.attributes = {{"topology.kubernetes.io/zone", {"a-1", ""}}};
+  EXPECT_TRUE(check_task(one, {}, kSettings));
+  for (const auto& [name, value] :
+       {std::pair("rack!", "a"), {"/rack", "a"}, {"rack", "a b"}, {"rack", "-a"}}) {
+    one.resources.attributes = {{name, {value}}};
+    EXPECT_EQ(check_task(one, {}, kSettings).error().path, "/constraints") << name << value;
+  }
+  one.resources.attributes.clear();
+  EXPECT_FALSE(check_task(one, {{"a b", workload::NodeRuleKind::kApart}}, kSettings));
+  one.origin = {workload::OriginKind::kService, "/web", "", ""};
+  EXPECT_TRUE(check_task(one, {{"hostname", workload::NodeRuleKind::kApart}}, kSettings));
+  one.privileged = true;
+  EXPECT_EQ(check_task(one, {}, kSettings).error().path, "/privileged");
 }
 
 /// What Kubernetes makes of the text of a container's arguments and variables.
