@@ -34,6 +34,10 @@ Result<std::vector<Credential>> parse_credentials(std::string_view text);
 std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
                                         std::string_view authorization);
 
+/// Written as `Authorization` is, for who comes through a proxy that takes that one for itself, as the API
+/// server of Kubernetes does. No browser sends it unless a page's own script has it.
+inline constexpr std::string_view kProxiedAuthorization = "Drover-Authorization";
+
 /// What an `Authorization` header shows as "Bearer TOKEN"; "" when it does not.
 std::string_view bearer_token(std::string_view authorization);
 

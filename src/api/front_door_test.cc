@@ -20,6 +20,7 @@ ServerOptions door_options() {
   options.listen = ListenAddress{"127.0.0.1", 0};
   options.host_names = {"marathon.mesos"};
   options.credentials = {{"root", kDoorSecret}};
+  options.limits.wrong_secret_pause = std::chrono::milliseconds(1);
   return options;
 }
 
@@ -74,6 +75,35 @@ TEST_F(FrontDoor, PagesOfOthersStayOut) {
   EXPECT_EQ(get("/ping", host + "Origin: http://marathon.mesos:PORT\r\n"), 200);
   EXPECT_EQ(get("/ping", host + "Origin: http://marathon.mesos\r\n"), 403);
   EXPECT_EQ(get("/ping", host + "Origin: http://evil.example\r\n"), 403);
+}
+
+TEST_F(FrontDoor, BehindAProxyTheSecretComesInAHeaderOfItsOwn) {
+  const auto proxied = [&](const std::string& secret) {
+    return "Host: api.example.com:6443\r\nDrover-Authorization: " + secret + "\r\n";
+  };
+  const auto right = std::string("Bearer ") + kDoorSecret;
+  EXPECT_EQ(get("/v2/apps", proxied(right)), 200);
+  EXPECT_EQ(get("/v2/apps", "Host: api.example.com:6443\r\ndrover-authorization: " + right + "\r\n"), 200);
+  for (const auto* path : {"/v2/apps", "/ping", "/health"}) {
+    EXPECT_EQ(get(path, proxied("Bearer 0123456789abcdeg")), 401) << path;
+    EXPECT_EQ(get(path, proxied("")), 401) << path << ": an empty one opens no door to other names";
+    EXPECT_EQ(get(path, "Host: api.example.com:6443\r\n"), 403) << path;
+    EXPECT_EQ(get(path, "Host: api.example.com:6443\r\nAuthorization: " + right + "\r\n"), 403) << path;
+  }
+  EXPECT_EQ(get("/v2/apps", proxied(right) + "Origin: http://evil.example\r\n"), 403);
+}
+
+TEST_F(FrontDoor, TwoSecretsAreRefusedUnlessTheyAreTheSame) {
+  const std::string host = "Host: localhost:PORT\r\n";
+  const auto right = std::string(": Bearer ") + kDoorSecret + "\r\n";
+  const std::string wrong = ": Bearer 0123456789abcdeg\r\n";
+  EXPECT_EQ(get("/v2/apps", host + "Authorization" + right + "Drover-Authorization" + right), 200);
+  for (const auto* one : {"Authorization", "Drover-Authorization"})
+    for (const auto* other : {"Authorization", "Drover-Authorization"}) {
+      EXPECT_EQ(get("/v2/apps", host + one + right + other + wrong), 401) << one << other;
+      EXPECT_EQ(get("/v2/apps", host + one + wrong + other + right), 401) << one << other;
+    }
+  EXPECT_EQ(get("/v2/apps", host + "Authorization" + right + "Drover-Authorization:\r\n"), 401);
 }
 
 TEST_F(FrontDoor, TheTokenOfDcosIsASecretAsAnyOther) {

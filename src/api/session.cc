@@ -16,6 +16,7 @@
 
 #include "api/async.h"
 #include "api/workers.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "control/executors.h"
 
@@ -59,7 +60,7 @@ Result<Request> to_request(const http::request<http::string_body>& message) {
   for (const auto& field : message) {
     std::string name(field.name_string());
     for (auto& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (name != "authorization")
+    if (name != "authorization" && !equal_without_case(name, kProxiedAuthorization))
       request.headers.insert_or_assign(std::move(name), std::string(field.value()));
   }
   if (const auto id = message.find("Last-Event-ID"); id != message.end())
@@ -81,6 +82,30 @@ std::vector<std::string> called_names(const http::request_header<>& header) {
   constexpr unsigned kHttp11 = 11;
   if (first == last && header.version() >= kHttp11) names.emplace_back();
   return names;
+}
+
+/// What is said of who asks.
+struct Shown {
+  std::string authorization;
+  bool proxied = false;  ///< it stands in the header that is for that
+};
+
+/// Who says two things may mean to be taken for another than a proxy has looked at.
+Result<Shown> shown_in(const http::fields& header) {
+  Shown shown;
+  bool said = false;
+  for (const auto& field : header) {
+    const std::string_view name(field.name_string().data(), field.name_string().size());
+    const bool proxied = equal_without_case(name, kProxiedAuthorization);
+    if (!proxied && field.name() != http::field::authorization) continue;
+    const std::string value(field.value());
+    if (std::exchange(said, true) && value != shown.authorization)
+      return fail(ErrorKind::kUnauthenticated, "The request shows two different secrets",
+                  fmt::format("show one, in Authorization or in {}", kProxiedAuthorization));
+    shown.authorization = value;
+    shown.proxied = shown.proxied || proxied;
+  }
+  return shown;
 }
 
 void fill_head(http::fields& head, const Response& response) {
@@ -271,19 +296,21 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
     co_return Asker{peer_, ""};
   }
+  auto shown = shown_in(header);
+  if (!shown) co_return Failure(std::move(shown).error());
   const auto names = called_names(header);
+  // Behind a proxy the name is the proxy's. A page that points a name of its own at us knows no secret.
   for (const auto& name : names)
-    if (!host_allowed(name, *shared_->listen, shared_->names))
+    if (!shown->proxied && !host_allowed(name, *shared_->listen, shared_->names))
       co_return forbidden(
           fmt::format("'{}' is not a name of this server", name),
           fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
   if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
-  const auto authorization = header_value(header, http::field::authorization);
-  if (authorization.empty())
+  if (shown->authorization.empty() && !shown->proxied)
     co_return Asker{shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
                     ""};
-  co_return co_await admit_known(authorization);
+  co_return co_await admit_known(std::move(shown->authorization));
 }
 
 std::optional<Result<Asker>> Session::find_executor(std::string_view token) const {
