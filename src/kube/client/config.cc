@@ -17,13 +17,13 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Result<ServerConfig> read_kubeconfig(const std::string& path) {
+Result<ServerConfig> read_kubeconfig(const std::string& path, const std::string& wanted) {
   if (path.find(':') != std::string::npos)
     return fail(ErrorKind::kUnsupported, fmt::format("'{}' names more than one kubeconfig", path),
                 "put what is needed into one: 'kubectl config view --flatten --minify'");
   DROVER_TRY(const auto text, read_file(path, kMostSecret));
   const auto what = fmt::format("kubeconfig '{}'", path);
-  return parse_kubeconfig(text, what, std::filesystem::absolute(path).parent_path());
+  return parse_kubeconfig(text, what, std::filesystem::absolute(path).parent_path(), wanted);
 }
 
 Result<ServerConfig> account_of_pod(const ConfigSources& sources) {
@@ -60,7 +60,7 @@ ConfigSources ConfigSources::of_environment(std::string named) {
 }
 
 Result<ServerConfig> find_config(const ConfigSources& sources) {
-  if (!sources.kubeconfig.empty()) return read_kubeconfig(sources.kubeconfig);
+  if (!sources.kubeconfig.empty()) return read_kubeconfig(sources.kubeconfig, sources.context);
   if (!sources.service_host.empty() && !sources.service_port.empty()) return account_of_pod(sources);
   return fail(ErrorKind::kNotFound, "nothing says where the Kubernetes API server is",
               "name a kubeconfig, by --kubeconfig or KUBECONFIG, or run in a pod with a ServiceAccount");

@@ -35,7 +35,8 @@ struct ServerConfig {
 
 /// Where a configuration may come from.
 struct ConfigSources {
-  std::string kubeconfig;  ///< a file; "": none is named
+  std::string kubeconfig;    ///< a file; "": none is named
+  std::string context = {};  ///< of the kubeconfig; "": its current one
   std::string service_host;
   std::string service_port;
   std::string account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -47,10 +48,11 @@ struct ConfigSources {
 /// The kubeconfig if there is one, else the ServiceAccount of this pod. kNotFound when there is neither.
 Result<ServerConfig> find_config(const ConfigSources& sources);
 
-/// The current context of a kubeconfig (YAML or JSON). Files that it names are relative to `folder`. Fields
-/// that are not known are ignored; what would change whom we trust or who we are, and is not supported, is
-/// refused: login programs, passwords, impersonation, proxies, and servers that are not verified.
-Result<ServerConfig> parse_kubeconfig(std::string_view text, std::string_view what,
-                                      const std::string& folder);
+/// One context of a kubeconfig (YAML or JSON), the current one when `wanted` is "". Files that it names are
+/// relative to `folder`. Fields that are not known are ignored; what would change whom we trust or who we
+/// are, and is not supported, is refused: login programs, passwords, impersonation, proxies, and servers that
+/// are not verified.
+Result<ServerConfig> parse_kubeconfig(std::string_view text, std::string_view what, const std::string& folder,
+                                      const std::string& wanted = "");
 
 }  // namespace drover::kube

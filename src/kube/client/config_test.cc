@@ -43,6 +43,26 @@ TEST(Kubeconfig, HasTheServerAndTheUserOfItsContext) {
                                    .source = "the kubeconfig"}));
 }
 
+TEST(Kubeconfig, HasTheContextThatIsWanted) {
+  const auto text =
+      kubeconfig_of("server: 'https://a:1'", "token: t") + "- name: other\n  user: {token: u}\n";
+  const auto with_another = [&](const std::string& wanted) {
+    const std::string contexts = "contexts:\n";
+    auto more = text;
+    more.insert(more.find(contexts) + contexts.size(),
+                "- name: there\n  context: {cluster: c, user: other, namespace: n}\n");
+    return parse_kubeconfig(more, "the kubeconfig", "/etc/k", wanted);
+  };
+  EXPECT_EQ(with_another("")->token.text, "t");
+  const auto there = with_another("there");
+  ASSERT_TRUE(there) << to_string(there.error());
+  EXPECT_EQ(there->token.text, "u");
+  EXPECT_EQ(there->name_space, "n");
+  const auto nowhere = with_another("nowhere");
+  ASSERT_FALSE(nowhere);
+  EXPECT_THAT(to_string(nowhere.error()), HasSubstr("there is no context 'nowhere'"));
+}
+
 TEST(Kubeconfig, OfATokenFileIsReadWhenItIsAsked) {
   FakeTree tree;
   tree.file("token", "first");

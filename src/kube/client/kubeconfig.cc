@@ -38,10 +38,11 @@ class KubeconfigReader {
   KubeconfigReader(const nlohmann::json& document, std::string folder, std::vector<Error>& errors)
       : root_(document, errors), folder_(std::move(folder)) {}
 
-  ServerConfig read() {
+  ServerConfig read(const std::string& wanted) {
     ServerConfig config;
     const auto current = root_.string("current-context").value_or("");
-    auto context = entry("contexts", "context", current, "current-context");
+    auto context = wanted.empty() ? entry("contexts", "context", current, "current-context")
+                                  : entry("contexts", "context", wanted, "contexts");
     if (!context) return config;
     config.name_space = context->string("namespace").value_or("default");
     const auto cluster_name = context->string("cluster").value_or("");
@@ -121,13 +122,13 @@ class KubeconfigReader {
 
 }  // namespace
 
-Result<ServerConfig> parse_kubeconfig(std::string_view text, std::string_view what,
-                                      const std::string& folder) {
+Result<ServerConfig> parse_kubeconfig(std::string_view text, std::string_view what, const std::string& folder,
+                                      const std::string& wanted) {
   DROVER_TRY(const auto document, parse_yaml(text, what));
   if (!document.is_object())
     return fail(ErrorKind::kInvalid, fmt::format("{} is no kubeconfig: it holds no fields", what));
   std::vector<Error> errors;
-  auto config = KubeconfigReader(document, folder, errors).read();
+  auto config = KubeconfigReader(document, folder, errors).read(wanted);
   if (!errors.empty()) return Failure(join_mistakes(errors, what));
   config.source = what;
   return config;
