@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "api_server.h"
 #include "cli/cli.h"
 #include "container/fetch/fetcher.h"
 #include "container/oom_score.h"
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   hooks.kube_explain = explain_on_cluster;
   hooks.kube_plan = plan_on_cluster;
   hooks.kube_queues = queues_on_cluster;
+  hooks.api_server = api_server_of;
   hooks.doctor = examine_machine;
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));

@@ -37,13 +37,22 @@ Result<NamedContext> context_to_use(const std::string& wanted) {
   return name.empty() ? NamedContext{} : contexts.find(name);
 }
 
-void take_context(const std::string& wanted, bool token_said, Endpoint& endpoint) {
+void take_context(const Hooks& hooks, const std::string& wanted, bool token_said, Endpoint& endpoint) {
   auto named = context_to_use(wanted);
   if (!named) {
     endpoint.trouble = std::move(named.error());
     return;
   }
   if (!named->socket.empty()) endpoint.socket = named->socket;
+  if (!named->kubeconfig.empty()) {
+    auto gateway = find_gateway(hooks, *named);
+    if (!gateway) {
+      endpoint.trouble = std::move(gateway.error());
+      return;
+    }
+    named->host = gateway->url;
+    endpoint.gateway = std::move(*gateway);
+  }
   if (named->host.empty()) return;
   endpoint.url = named->host;
   if (!token_said) endpoint.token = named->token;  // that of the environment is for another daemon
@@ -75,8 +84,9 @@ void add_endpoint_options(CLI::App& app, Context& context) {
   app.parse_complete_callback([&context, &endpoint, wanted, socket, host, token] {
     const bool on_line = socket->count() + host->count() > 0;
     const bool in_environment = !environment("DROVER_SOCKET").empty() || !environment("DROVER_HOST").empty();
+    context.token_said = endpoint.token;
     context.endpoint_said = on_line || (wanted->empty() && in_environment);
-    if (!context.endpoint_said) take_context(*wanted, token->count() > 0, endpoint);
+    if (!context.endpoint_said) take_context(*context.hooks, *wanted, token->count() > 0, endpoint);
   });
   app.add_option_function<std::string>("--patience", set_patience,
                                        "How long to wait for a daemon that does not answer (DROVER_PATIENCE)")

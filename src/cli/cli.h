@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/user_limits.h"
 #include "cdi/specification.h"
+#include "cli/gateway.h"
 
 namespace drover::cli {
 
@@ -37,6 +38,7 @@ struct ServeOptions {
   std::vector<std::string> host_names;  ///< that the daemon goes by on TCP besides the machine's own
   std::string engine = "local";         ///< where tasks run: "local", or on "kubernetes"
   std::string kubeconfig;  ///< of that cluster; "" for $KUBECONFIG, or the ServiceAccount of the pod
+  std::string lease;       ///< there, in the pod's namespace: whoever has it runs; "": nobody else is there
   std::string scheduler = "drover";  ///< of that cluster, which places
   std::string helper_image;          ///< there, of this program; "": no files are fetched
   std::string default_image;         ///< there, of tasks that name none; "": they are refused
@@ -145,6 +147,8 @@ struct Hooks {
   std::function<Result<nlohmann::json>(const KubeClusterOptions&, const std::vector<nlohmann::json>& pods)>
       kube_plan;
   std::function<Result<nlohmann::json>(const KubeClusterOptions&)> kube_queues;
+  /// What a context of a kubeconfig, or its current one for "", says of the API server; without a path.
+  std::function<Result<Gateway>(const std::string& kubeconfig, const std::string& context)> api_server;
   std::function<std::vector<Check>()> doctor;
   /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
   std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;

@@ -45,6 +45,7 @@ struct Address {
   http::Server server;
   bool secure = false;
   std::string authority = "drover";  ///< for the Host header
+  std::string path = {};             ///< before each target
 };
 
 Result<Address> address_of(const Endpoint& endpoint) {
@@ -62,10 +63,22 @@ Result<Address> address_of(const Endpoint& endpoint) {
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not the address of a daemon", endpoint.url),
                 "write it as http://HOST:PORT or https://HOST:PORT");
   const std::uint16_t usual_port = secure ? 443 : 80;
-  return Address{
+  Address address{
       .server = {.host = url->host_address(), .port = url->has_port() ? url->port_number() : usual_port},
       .secure = secure,
       .authority = std::string(url->encoded_host_and_port())};
+  if (endpoint.gateway) {
+    address.path = std::string(url->encoded_path());
+    while (address.path.ends_with('/')) address.path.pop_back();
+    address.path += endpoint.gateway->path;
+  }
+  return address;
+}
+
+TlsTrust trust_of(const Endpoint& endpoint) {
+  const auto& gateway = endpoint.gateway;
+  if (!gateway) return {endpoint.ca_file, "", "", ""};
+  return {"", gateway->authorities, gateway->certificate, gateway->key};
 }
 
 http::TimeLimit limit_of(std::chrono::milliseconds patience) {
@@ -117,7 +130,7 @@ Status Talk::open() {
   context.restart();
   if (const auto error = opened.get()) return no_answer(*this, error);
   if (address.secure) {
-    DROVER_TRY(tunnel, TlsTunnel::open(connection->release(), address.server.host, endpoint.ca_file,
+    DROVER_TRY(tunnel, TlsTunnel::open(connection->release(), address.server.host, trust_of(endpoint),
                                        endpoint.patience));
     connection.emplace(context.get_executor(), tunnel->take_plain_end());
   }
@@ -126,10 +139,43 @@ Status Talk::open() {
 }
 
 http::Request request_of(std::string method, const std::string& target, const Talk& talk) {
-  http::Request request{.method = std::move(method), .target = target, .host = talk.address.authority};
-  if (!talk.endpoint.url.empty() && !talk.endpoint.token.empty())
-    request.headers["Authorization"] = "Bearer " + talk.endpoint.token;
+  const auto& endpoint = talk.endpoint;
+  const auto& address = talk.address;
+  http::Request request{
+      .method = std::move(method), .target = address.path + target, .host = address.authority};
+  const auto show = [&](const char* header, const std::string& token) {
+    if (!token.empty()) request.headers[header] = "Bearer " + token;
+  };
+  if (endpoint.gateway) {
+    show("Authorization", endpoint.gateway->token);
+    show("Drover-Authorization", endpoint.token);
+  } else if (!endpoint.url.empty()) {
+    show("Authorization", endpoint.token);
+  }
   return request;
+}
+
+/// Of the API server itself, that it does not hand the request on.
+void add_hint_of_gateway(Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kUnauthenticated:
+      error.hint = "the API server does not take what the kubeconfig shows: ask with kubectl whether it does";
+      break;
+    case ErrorKind::kPermissionDenied:
+      error.hint =
+          "ask for the right to use that Service: the chart has a Role for it, which ends with '-users'";
+      break;
+    case ErrorKind::kNotFound:
+      error.hint = "is the chart installed with controlPlane.enabled=true, and in that namespace?";
+      break;
+    default:
+      error.hint = "look with 'kubectl get pods' whether the control plane runs";
+  }
+}
+
+bool is_of_gateway(const Endpoint& endpoint, const std::string& refusal) {
+  const auto said = json::parse(refusal, nullptr, false);
+  return endpoint.gateway && said.is_object() && said.value("kind", json()) == "Status";
 }
 
 /// Whether the daemon answers anybody, whatever it says.
@@ -195,7 +241,9 @@ asio::awaitable<Status> ask(Talk& talk, http::Request request) {
   };
   if (const auto error = co_await connection.read_body(collect, kSilence)) co_return no_answer(talk, error);
   auto error = read_refusal(static_cast<unsigned>(status), refusal);
-  if (error.kind == ErrorKind::kUnauthenticated)
+  if (is_of_gateway(talk.endpoint, refusal))
+    add_hint_of_gateway(error);
+  else if (error.kind == ErrorKind::kUnauthenticated)
     error.hint = "put your secret into DROVER_TOKEN: the daemon's credentials file has it behind your name";
   co_return Failure(std::move(error));
 }

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "cli/gateway.h"
 
 namespace drover::cli {
 
@@ -30,6 +31,8 @@ struct Endpoint {
   /// So long a sign of life is waited for, and for the queue of a daemon that takes no connection; 0: for
   /// ever.
   std::chrono::milliseconds patience = kUsualPatience;
+  /// Behind this one, whose address `url` is: the daemon's own secret then goes in a header of its own.
+  std::optional<Gateway> gateway = {};
   std::optional<Error> trouble = {};  ///< why it is not known: every call comes to that
 };
 

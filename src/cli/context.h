@@ -23,6 +23,7 @@ struct Context {
   const CLI::App* app = nullptr;  ///< the whole tree: completion is generated from it
   Endpoint endpoint;
   bool endpoint_said = false;        ///< by the line or the environment, not by a context (contexts.h)
+  std::string token_said;            ///< the same of the secret
   std::vector<std::string> command;  ///< what is to run: behind "--", or from its first word on
   int exit_status = 0;
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/users.h"
+#include "cli/cli.h"
 #include "workload/resource_fields.h"
 
 namespace drover::cli {
@@ -30,9 +32,24 @@ NamedContext decode_one(Decoder& fields) {
   context.host = fields.string("host").value_or("");
   context.token = fields.string("token").value_or("");
   context.ca_file = fields.string("ca_file").value_or("");
-  if (context.socket.empty() == context.host.empty()) fields.mistake("", "it has one of 'socket' and 'host'");
+  context.kubeconfig = fields.string("kubeconfig").value_or("");
+  context.kube_context = fields.string("kube_context").value_or("");
+  context.name_space = fields.string("namespace").value_or("");
+  context.service = fields.string("service").value_or("");
+  const auto places = {&context.socket, &context.host, &context.kubeconfig};
+  if (std::ranges::count_if(places, [](const auto* place) { return !place->empty(); }) != 1)
+    fields.mistake("", "it has one of 'socket', 'host' and 'kubeconfig'");
+  if (!context.kubeconfig.empty())
+    if (const auto good = check_service(context); !good) fields.mistake("service", good.error().message);
   fields.finish();
   return context;
+}
+
+/// As Kubernetes names Services and ports (RFC 1123): nothing of it leads elsewhere in a path.
+bool is_label(std::string_view text) {
+  constexpr std::size_t kLongest = 63;
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, fits);
 }
 
 std::string environment_folder(const char* name) {
@@ -51,6 +68,31 @@ Result<NamedContext> Contexts::find(const std::string& name) const {
               meant.empty() ? "'drover context ls' lists them" : fmt::format("did you mean '{}'?", meant));
 }
 
+Status check_service(const NamedContext& context) {
+  const auto colon = context.service.find(':');
+  const bool whole = colon != std::string::npos && is_label(context.name_space) &&
+                     is_label(context.service.substr(0, colon)) &&
+                     is_label(context.service.substr(colon + 1));
+  if (whole) return {};
+  return fail(ErrorKind::kInvalid,
+              fmt::format("'{}' in the namespace '{}' cannot be a Service and its port", context.service,
+                          context.name_space),
+              "write it as NAME or NAME:PORT, in lower case");
+}
+
+Result<Gateway> find_gateway(const Hooks& hooks, const NamedContext& context) {
+  DROVER_TRY(auto gateway, hooks.api_server(context.kubeconfig, context.kube_context));
+  gateway.path =
+      fmt::format("/api/v1/namespaces/{}/services/http:{}/proxy", context.name_space, context.service);
+  return gateway;
+}
+
+std::string whereabouts_of(const NamedContext& context) {
+  if (!context.socket.empty()) return context.socket;
+  if (!context.host.empty()) return context.host;
+  return fmt::format("{}/{} by {}", context.name_space, context.service, context.kubeconfig);
+}
+
 Status check_context_name(const std::string& name) {
   if (name == kNoContext)
     return fail(ErrorKind::kInvalid, fmt::format("'{}' stands for the daemon of this machine", name),
@@ -66,7 +108,9 @@ json encode(const Contexts& contexts) {
     auto& one = all[name] = json::object();
     for (const auto& [field, value] :
          {std::pair("socket", &context.socket), std::pair("host", &context.host),
-          std::pair("token", &context.token), std::pair("ca_file", &context.ca_file)})
+          std::pair("token", &context.token), std::pair("ca_file", &context.ca_file),
+          std::pair("kubeconfig", &context.kubeconfig), std::pair("kube_context", &context.kube_context),
+          std::pair("namespace", &context.name_space), std::pair("service", &context.service)})
       if (!value->empty()) one[field] = *value;
   }
   return {{"format", kFormat}, {"used", contexts.used}, {"contexts", std::move(all)}};

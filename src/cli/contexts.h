@@ -8,15 +8,22 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/gateway.h"
 
 namespace drover::cli {
 
-/// One of the two says where the daemon is.
+struct Hooks;
+
+/// `socket`, `host` or `kubeconfig` says where the daemon is.
 struct NamedContext {
-  std::string socket;   ///< an absolute path
-  std::string host;     ///< "http://HOST:PORT", or https
-  std::string token;    ///< with a host
-  std::string ca_file;  ///< with a host; an absolute path
+  std::string socket = {};        ///< an absolute path
+  std::string host = {};          ///< "http://HOST:PORT", or https
+  std::string token = {};         ///< with a host, or a kubeconfig
+  std::string ca_file = {};       ///< with a host; an absolute path
+  std::string kubeconfig = {};    ///< of the cluster that the daemon runs in; an absolute path
+  std::string kube_context = {};  ///< of the kubeconfig; "": its current one
+  std::string name_space = {};    ///< of the daemon's Service
+  std::string service = {};       ///< "NAME:PORT"
 
   bool operator==(const NamedContext&) const = default;
 };
@@ -31,6 +38,13 @@ struct Contexts {
   /// kNotFound, with the name that was probably meant.
   Result<NamedContext> find(const std::string& name) const;
 };
+
+/// The way to a daemon in a cluster: its kubeconfig is read.
+Result<Gateway> find_gateway(const Hooks& hooks, const NamedContext& context);
+/// Whether it can be what a Service is reached by: names of a namespace, a Service and a port.
+Status check_service(const NamedContext& context);
+/// For people.
+std::string whereabouts_of(const NamedContext& context);
 
 /// 1 to 64 letters, digits, '.', '_' and '-', and not kNoContext; kInvalid.
 Status check_context_name(const std::string& name);

@@ -34,6 +34,11 @@ TEST(ContextsTest, AreReadAsTheyWereWritten) {
   contexts.used = "lab";
   contexts.all["lab"] = {"", "https://lab.example.com", "secret", "/etc/lab.pem"};
   contexts.all["near"] = {"/run/near.sock", "", "", ""};
+  contexts.all["cluster"] = {.token = "secret",
+                             .kubeconfig = "/etc/admin.kubeconfig",
+                             .kube_context = "eu",
+                             .name_space = "gpus",
+                             .service = "plane:http"};
   const auto read = decode_contexts(encode(contexts));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->used, contexts.used);
@@ -47,6 +52,11 @@ TEST(ContextsTest, WrongFilesAreRefusedWithThePlace) {
       {{{"contexts", {{"none", {{"host", "x"}}}}}}, "/contexts/none"},
       {{{"contexts", {{"lab", json::object()}}}}, "/contexts/lab"},
       {{{"contexts", {{"lab", {{"host", "x"}, {"socket", "y"}}}}}}, "/contexts/lab"},
+      {{{"contexts",
+         {{"lab", {{"host", "x"}, {"kubeconfig", "y"}, {"namespace", "n"}, {"service", "s:1"}}}}}},
+       "/contexts/lab"},
+      {{{"contexts", {{"lab", {{"kubeconfig", "y"}, {"namespace", "n"}, {"service", "../s:1"}}}}}},
+       "/contexts/lab/service"},
       {{{"contexts", {{"lab", {{"hots", "x"}}}}}}, "/contexts/lab/hots"},
       {{{"contexts", 7}}, "/contexts"},
       {{{"format", 2}}, "/format"}};
@@ -141,7 +151,7 @@ TEST_F(ContextCommandsTest, KeepTokensToTheUser) {
   EXPECT_EQ(testing::drover({"version"}).status, 0) << "what needs no daemon needs no context";
 }
 
-/// Hears what comes to a port of this machine, and answers nothing.
+/// Hears what comes to a port of this machine, and answers what it is told to.
 class Listener {
  public:
   Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -155,11 +165,12 @@ class Listener {
     url = fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
   }
   /// What the next who comes says first.
-  std::string hear() {
+  std::string hear(const std::string& answer = "") {
     const UniqueFd caller(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::string text(4096, '\0');
     text.resize(
         static_cast<std::size_t>(std::max<ssize_t>(::read(caller.get(), text.data(), text.size()), 0)));
+    (void)write_all(caller.get(), answer, "the caller");
     return text;
   }
   std::string url;
@@ -188,6 +199,82 @@ TEST_F(ContextCommandsTest, ShowATokenToItsOwnDaemonOnly) {
               AllOf(HasSubstr("Bearer its-own"), Not(HasSubstr("of-another"))));
   EXPECT_THAT(heard({"--context", "closed", "--token", "said"}), HasSubstr("Bearer said"));
   ::unsetenv("DROVER_TOKEN");
+}
+
+class ClusterContextTest : public ContextCommandsTest {
+ protected:
+  ClusterContextTest() {
+    ::unsetenv("DROVER_SOCKET");
+    std::filesystem::create_directories(folder_);
+    EXPECT_TRUE(write_file(kubeconfig_, server_.url + "/prefix/", 0600));
+  }
+  /// What the API server hears when a command is given, and what comes of the command.
+  std::pair<std::string, testing::Ran> ask_through(std::vector<std::string> words,
+                                                   const std::string& answer = "") {
+    std::string heard;
+    std::thread hearing([&] { heard = server_.hear(answer); });
+    words.push_back("ps");
+    auto ran = testing::drover(words);
+    hearing.join();
+    return {heard, ran};
+  }
+  testing::Ran add(std::vector<std::string> more) {
+    std::vector<std::string> words = {"context", "add", "cluster", "--kubeconfig", kubeconfig_};
+    words.insert(words.end(), more.begin(), more.end());
+    return testing::drover(words);
+  }
+  static std::string answer_of(const std::string& status, const std::string& body) {
+    return fmt::format("HTTP/1.1 {}\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
+  }
+
+  Listener server_;
+  const std::string kubeconfig_ = folder_ + "/kubeconfig";
+};
+
+TEST_F(ClusterContextTest, GoesThroughTheApiServerWithTwoSecrets) {
+  EXPECT_EQ(add({"--token", "mine"}).out,
+            fmt::format("cluster: new, drover/drover-control-plane:http by {}\n", kubeconfig_));
+  const auto [heard, ran] = ask_through({"--context", "cluster"});
+  EXPECT_THAT(
+      heard,
+      AllOf(
+          HasSubstr("GET /prefix/api/v1/namespaces/drover/services/http:drover-control-plane:http/proxy/v1/"),
+          HasSubstr("\r\nAuthorization: Bearer of-the-cluster\r\n"),
+          HasSubstr("\r\nDrover-Authorization: Bearer mine\r\n")));
+  ASSERT_EQ(add({"--token", "mine", "--kube-context", "-eu", "--namespace", "gpus", "--service", "plane:81"})
+                .status,
+            0);
+  EXPECT_THAT(ask_through({"--context", "cluster"}).first,
+              AllOf(HasSubstr("/namespaces/gpus/services/http:plane:81/proxy/v1/"),
+                    HasSubstr("\r\nAuthorization: Bearer of-the-cluster-eu\r\n")));
+}
+
+TEST_F(ClusterContextTest, IsRefusedInWords) {
+  EXPECT_THAT(add({}).err, HasSubstr("DROVER_TOKEN"));
+  ASSERT_EQ(testing::drover({"--host", "http://x:1", "--token", "of-another", "context", "add", "x", "--use"})
+                .status,
+            0);
+  EXPECT_THAT(add({}).err, HasSubstr("DROVER_TOKEN")) << "another daemon's token is not handed on";
+  for (const auto* service : {"../x", "a/b", "a:b:c", "A", "a:", ":1"})
+    EXPECT_EQ(add({"--token", "mine", "--service", service}).status, 64) << service;
+  EXPECT_EQ(add({"--token", "mine", "--namespace", ".."}).status, 64);
+  EXPECT_EQ(add({"--token", "mine", "--host", "http://x"}).status, 64);
+  EXPECT_EQ(testing::drover({"context", "add", "y", "--token", "mine", "--kubeconfig", "/nowhere"}).status,
+            66);
+}
+
+TEST_F(ClusterContextTest, TellsWhoRefuses) {
+  ASSERT_EQ(add({"--token", "mine"}).status, 0);
+  const auto told = [&](const std::string& status, const std::string& body) {
+    return ask_through({"--context", "cluster"}, answer_of(status, body)).second.err;
+  };
+  const std::string of_server = R"({"kind": "Status", "message": "it is so"})";
+  EXPECT_THAT(told("401 Unauthorized", of_server), HasSubstr("what the kubeconfig shows"));
+  EXPECT_THAT(told("403 Forbidden", of_server), AllOf(HasSubstr("it is so"), HasSubstr("-users")));
+  EXPECT_THAT(told("404 Not Found", of_server), HasSubstr("controlPlane.enabled"));
+  EXPECT_THAT(told("503 Service Unavailable", of_server), HasSubstr("kubectl get pods"));
+  const std::string of_daemon = R"({"error": {"kind": "unauthenticated", "message": "The token is wrong"}})";
+  EXPECT_THAT(told("401 Unauthorized", of_daemon), AllOf(HasSubstr("is wrong"), HasSubstr("DROVER_TOKEN")));
 }
 
 }  // namespace

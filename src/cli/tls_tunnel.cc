@@ -27,7 +27,7 @@ using boost::system::error_code;
 using Socket = asio::generic::stream_protocol::socket;
 
 struct TlsTunnel::Carrier {
-  explicit Carrier(asio::ssl::context trusted) : trust(std::move(trusted)) {}
+  explicit Carrier(asio::ssl::context chosen) : trust(std::move(chosen)) {}
 
   asio::io_context context{1};
   asio::ssl::context trust;
@@ -42,19 +42,30 @@ namespace {
 constexpr auto kCarried = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kLastMoment{2};
 
-Result<asio::ssl::context> authorities(const std::string& ca_file) {
+Result<asio::ssl::context> context_of(const TlsTrust& trust) {
   asio::ssl::context context(asio::ssl::context::tls_client);
   SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
   context.set_verify_mode(asio::ssl::verify_peer);
   error_code error;
-  if (ca_file.empty())
+  if (!trust.authorities.empty())
+    context.add_certificate_authority(asio::buffer(trust.authorities), error);
+  else if (trust.file.empty())
     context.set_default_verify_paths(error);
   else
-    context.load_verify_file(ca_file, error);
+    context.load_verify_file(trust.file, error);
+  if (error && trust.authorities.empty())
+    return fail(
+        ErrorKind::kInvalid,
+        fmt::format("Failed to read certificate authorities from '{}': {}", trust.file, error.message()),
+        "--ca-file names a file with certificates in PEM form");
+  if (!error && !trust.certificate.empty())
+    context.use_certificate_chain(asio::buffer(trust.certificate), error);
+  if (!error && !trust.key.empty())
+    context.use_private_key(asio::buffer(trust.key), asio::ssl::context::pem, error);
   if (error)
     return fail(ErrorKind::kInvalid,
-                fmt::format("Failed to read certificate authorities from '{}': {}", ca_file, error.message()),
-                "--ca-file names a file with certificates in PEM form");
+                fmt::format("The certificates of the kubeconfig cannot be used: {}", error.message()),
+                "they are to be in PEM form");
   return context;
 }
 
@@ -72,7 +83,7 @@ void expect(SSL* ssl, const std::string& host) {
 }
 
 /// In the words of whoever has to mend it.
-Error handshake_error(SSL* ssl, const std::string& host, const error_code& error) {
+Error handshake_error(SSL* ssl, const std::string& host, const TlsTrust& trust, const error_code& error) {
   const auto found = SSL_get_verify_result(ssl);
   const auto of_certificate = [&](std::string what, std::string hint) {
     return Error{ErrorKind::kUnavailable, fmt::format("The certificate of '{}' {}", host, what),
@@ -95,8 +106,11 @@ Error handshake_error(SSL* ssl, const std::string& host, const error_code& error
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-      return of_certificate("comes from an authority that is not trusted here",
-                            "name the file with the authority's certificate: --ca-file FILE");
+      return of_certificate(
+          "comes from an authority that is not trusted here",
+          trust.authorities.empty()
+              ? "name the file with the authority's certificate: --ca-file FILE"
+              : "the certificate-authority of the kubeconfig must be the one that signed it");
     default:
       return of_certificate(fmt::format("is not valid: {}", X509_verify_cert_error_string(found)), "");
   }
@@ -152,10 +166,10 @@ std::thread without_signals(std::function<void()> work) {
 }  // namespace
 
 Result<std::unique_ptr<TlsTunnel>> TlsTunnel::open(UniqueFd connected, const std::string& host,
-                                                   const std::string& ca_file,
+                                                   const TlsTrust& trust,
                                                    std::chrono::milliseconds patience) {
-  DROVER_TRY(auto trusted, authorities(ca_file));
-  auto carrier = std::make_unique<Carrier>(std::move(trusted));
+  DROVER_TRY(auto context, context_of(trust));
+  auto carrier = std::make_unique<Carrier>(std::move(context));
   auto& secure = carrier->secure;
   int family = 0;
   socklen_t size = sizeof family;
@@ -173,7 +187,7 @@ Result<std::unique_ptr<TlsTunnel>> TlsTunnel::open(UniqueFd connected, const std
     carrier->context.run();
     shaken = asio::error::timed_out;
   }
-  if (*shaken) return Failure(handshake_error(secure.native_handle(), host, *shaken));
+  if (*shaken) return Failure(handshake_error(secure.native_handle(), host, trust, *shaken));
   carrier->context.restart();
 
   std::array<int, 2> ends{};

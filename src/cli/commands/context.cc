@@ -22,6 +22,7 @@ struct NameOptions {
 
 struct AddOptions {
   std::string name;
+  NamedContext cluster = {.name_space = "drover", .service = "drover-control-plane"};
   bool use = false;
 };
 
@@ -30,30 +31,42 @@ std::string full_path(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-std::string where(const NamedContext& context) {
-  return context.host.empty() ? context.socket : context.host;
-}
-
 Result<int> list(Context&, const TableOptions& options) {
   DROVER_TRY(const auto contexts, read_contexts());
   if (options.json) {
     json all = json::array();
     for (const auto& [name, context] : contexts.all)
-      all.push_back({{"name", name}, {"used", name == contexts.used}, {"daemon", where(context)}});
+      all.push_back({{"name", name}, {"used", name == contexts.used}, {"daemon", whereabouts_of(context)}});
     print_json({{"contexts", std::move(all)}});
     return 0;
   }
   Table table({"USED", "NAME", "DAEMON"});
   for (const auto& [name, context] : contexts.all)
-    table.add({name == contexts.used ? "*" : "", name, printable(where(context))});
+    table.add({name == contexts.used ? "*" : "", name, printable(whereabouts_of(context))});
   DROVER_TRY(const auto text, shown(table, options));
   print(text);
   return 0;
 }
 
-/// What the options of every command say of a daemon gets a name.
-Result<int> add(Context& context, const AddOptions& options) {
-  DROVER_CHECK_OK(check_context_name(options.name));
+Result<NamedContext> of_cluster(const Context& context, const AddOptions& options) {
+  if (context.app->count("--host") + context.app->count("--socket") > 0)
+    return fail(ErrorKind::kInvalid, "The daemon is either in a cluster, or where --host or --socket says",
+                "leave one of the two out");
+  auto named = options.cluster;
+  named.kubeconfig = full_path(named.kubeconfig);
+  if (named.service.find(':') == std::string::npos) named.service += ":http";
+  named.token = context.token_said;
+  DROVER_CHECK_OK(check_service(named));
+  if (named.token.empty())
+    return fail(
+        ErrorKind::kUnauthenticated, "The daemon in the cluster lets nobody in without a secret",
+        "put yours into DROVER_TOKEN, or --token: it stands behind your name in the daemon's credentials");
+  DROVER_CHECK_OK(find_gateway(*context.hooks, named));
+  return named;
+}
+
+/// What the options of every command say of a daemon.
+Result<NamedContext> of_endpoint(const Context& context, const AddOptions& options) {
   const auto& endpoint = context.endpoint;
   if (!context.endpoint_said)
     return fail(ErrorKind::kInvalid, "It is not said which daemon gets that name",
@@ -68,11 +81,19 @@ Result<int> add(Context& context, const AddOptions& options) {
     named.token = endpoint.token;
     if (!endpoint.ca_file.empty()) named.ca_file = full_path(endpoint.ca_file);
   }
+  return named;
+}
+
+Result<int> add(Context& context, const AddOptions& options) {
+  DROVER_CHECK_OK(check_context_name(options.name));
+  DROVER_TRY(const auto named, options.cluster.kubeconfig.empty() ? of_endpoint(context, options)
+                                                                  : of_cluster(context, options));
   DROVER_TRY(auto contexts, read_contexts());
   const bool is_new = contexts.all.insert_or_assign(options.name, named).second;
   if (options.use) contexts.used = options.name;
   DROVER_CHECK_OK(write_contexts(contexts));
-  print(fmt::format("{}: {}, {}\n", options.name, is_new ? "new" : "changed", printable(where(named))));
+  print(fmt::format("{}: {}, {}\n", options.name, is_new ? "new" : "changed",
+                    printable(whereabouts_of(named))));
   return 0;
 }
 
@@ -84,8 +105,9 @@ Result<int> use(Context&, const NameOptions& options) {
   }
   contexts.used = options.name == kNoContext ? "" : options.name;
   DROVER_CHECK_OK(write_contexts(contexts));
-  print(options.name == kNoContext ? "commands speak to the daemon of this machine now\n"
-                                   : fmt::format("commands speak to {} now\n", printable(where(named))));
+  print(options.name == kNoContext
+            ? "commands speak to the daemon of this machine now\n"
+            : fmt::format("commands speak to {} now\n", printable(whereabouts_of(named))));
   return 0;
 }
 
@@ -109,9 +131,24 @@ void add_contexts(CLI::App& app, Context& context) {
   add_list_flags(*listed, *listing);
   on_call(listed, context, listing, list);
   auto adding = std::make_shared<AddOptions>();
-  auto* added = group->add_subcommand("add", "Give a name to the daemon that --host, or --socket, says");
+  auto* added =
+      group->add_subcommand("add", "Give a name to the daemon that --host, --socket or --kubeconfig says");
   added->add_option("name", adding->name, "The name")->required()->type_name("NAME");
   added->add_flag("--use", adding->use, "Use it from now on");
+  added
+      ->add_option("--kubeconfig", adding->cluster.kubeconfig,
+                   "It runs in a cluster, and is reached through the API server that this file says")
+      ->type_name("FILE");
+  added
+      ->add_option("--kube-context", adding->cluster.kube_context,
+                   "Which context of that file; the current one when not given")
+      ->type_name("NAME");
+  added->add_option("--namespace", adding->cluster.name_space, "Where in the cluster it runs")
+      ->type_name("NAME")
+      ->capture_default_str();
+  added->add_option("--service", adding->cluster.service, "Its Service there, and the port's name or number")
+      ->type_name("NAME[:PORT]")
+      ->capture_default_str();
   on_call(added, context, adding, add);
   auto using_one = std::make_shared<NameOptions>();
   auto* used =

@@ -98,6 +98,11 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
       .add_option("--kubeconfig", options.kubeconfig,
                   "How to reach the cluster; $KUBECONFIG or the pod's ServiceAccount otherwise")
       ->type_name("FILE");
+  command
+      .add_option(
+          "--lease", options.lease,
+          "On a cluster, run only while this Lease is ours, in the namespace of the pod or kubeconfig")
+      ->type_name("NAME");
   command.add_option("--scheduler", options.scheduler, "The cluster's scheduler that places tasks")
       ->type_name("NAME")
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/cli.h"
 
 namespace drover::cli::testing {
@@ -26,6 +27,14 @@ inline Hooks hooks() {
     for (const auto& [name, values] : options.attributes)
       for (const auto& value : values) told += " " + name + "=" + value;
     return fail(ErrorKind::kUnavailable, told);
+  };
+  // Instead of a kubeconfig, a file that holds a URL.
+  result.api_server = [](const std::string& kubeconfig, const std::string& context) -> Result<Gateway> {
+    DROVER_TRY(const auto url, read_file(kubeconfig));
+    Gateway gateway;
+    gateway.url = url;
+    gateway.token = "of-the-cluster" + context;
+    return gateway;
   };
   result.doctor = [] {
     return std::vector<Check>{{"kernel", Check::State::kFound, "Linux", ""},
