@@ -185,7 +185,8 @@ void remove_unfinished(const cli::ServeOptions& options) {
     remove(file.parent_path(), file.filename().string() + ".");
 }
 
-Status run_machine(const cli::ServeOptions& options, Opened opened) {
+Status run_machine(const cli::ServeOptions& options) {
+  DROVER_TRY(auto opened, open_state(options.state));
   remove_unfinished(options);
   DROVER_TRY(auto hardware, Hardware::open({.state = options.state,
                                             .simulate = options.simulate,
@@ -205,9 +206,11 @@ Status run_service(const cli::ServeOptions& options) {
                 "'drover serve' makes containers and device nodes, which only root may do",
                 "start it with sudo, or as a service");
   ::umask(077);  // whoever starts it: what others may read has a mode of its own
-  DROVER_TRY(auto opened, open_state(options.state));
-  return options.engine == "kubernetes" ? run_cluster(options, std::move(opened))
-                                        : run_machine(options, std::move(opened));
+  if (options.engine == "kubernetes") return run_cluster(options);
+  if (!options.lease.empty())
+    return fail(ErrorKind::kInvalid, "A Lease is of a cluster, and the daemon runs tasks of this machine",
+                "add --engine kubernetes", "--lease");
+  return run_machine(options);
 }
 
 }  // namespace

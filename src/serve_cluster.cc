@@ -8,13 +8,18 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "base/end_signals.h"
 #include "base/files.h"
 #include "base/users.h"
+#include "daemon.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
 #include "kube/client/informer.h"
 #include "kube/client/server_version.h"
+#include "leadership.h"
 #include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
 #include "pods/pod_view.h"
@@ -180,16 +185,41 @@ class ClusterDaemon {
   std::unique_ptr<Watch<pods::PodUse>> others_;
 };
 
-}  // namespace
+/// False: it was told to end before its turn came.
+bool wait_for_turn(const Leadership& leadership, const EndSignals& signals, const std::string& lease) {
+  constexpr std::chrono::milliseconds kPause{50};
+  std::string told;
+  while (!leadership.may_begin()) {
+    if (signals.came_within(kPause)) return false;
+    const auto holder = leadership.holder();
+    if (leadership.is_leader() || holder.empty() || std::exchange(told, holder) == holder) continue;
+    spdlog::info("Waiting for '{}', which has the lease '{}', to end", holder, lease);
+  }
+  return true;
+}
 
-Status run_cluster(const cli::ServeOptions& options, Opened opened) {
-  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
+Status run_as_the_only_one(const cli::ServeOptions& options, kube::ServerConfig config) {
+  DROVER_TRY(auto opened, open_state(options.state));
   const std::stop_source stop;
   DROVER_TRY(auto api, kube::ApiClient::open(std::move(config), stop.get_token()));
   ClusterDaemon daemon(options, std::move(api), stop);
   DROVER_CHECK_OK(daemon.start(std::move(opened)));
   daemon.run();
   return {};
+}
+
+}  // namespace
+
+Status run_cluster(const cli::ServeOptions& options) {
+  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
+  if (options.lease.empty()) return run_as_the_only_one(options, std::move(config));
+  // A client of its own: renewals wait for nothing else.
+  DROVER_TRY(const auto api, kube::ApiClient::open(config));
+  std::optional<EndSignals> signals(std::in_place);
+  const Leadership leadership(*api, lease_of(config.name_space, options.lease));
+  if (!wait_for_turn(leadership, *signals, options.lease)) return {};
+  signals.reset();  // the daemon has a way of its own to hear of them
+  return run_as_the_only_one(options, std::move(config));
 }
 
 }  // namespace drover

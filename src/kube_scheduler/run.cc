@@ -1,26 +1,24 @@
 #include "kube_scheduler/run.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
-#include <cstdlib>
+#include <chrono>
 #include <memory>
-#include <random>
 
 #include "base/end_signals.h"
 #include "base/units.h"
 #include "http/page_server.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
-#include "kube/client/lease.h"
 #include "kube/client/server_version.h"
 #include "kube/scheduling/cluster_watch.h"
 #include "kube/scheduling/loop.h"
 #include "kube_scheduler/options.h"
+#include "leadership.h"
 #include "log_setup.h"
 #include "metrics/exposition.h"
-#include "node.h"
 
 namespace drover {
 namespace {
@@ -88,43 +86,9 @@ kube::SchedulingOptions scheduling_options(const cli::KubeSchedulerOptions& opti
 }
 
 kube::LeaseOptions lease_options(const cli::KubeSchedulerOptions& options, const std::string& name_space) {
-  kube::LeaseOptions lease;
-  lease.name_space = !options.lease_namespace.empty() ? options.lease_namespace
-                     : !name_space.empty()            ? name_space
-                                                      : "default";
-  lease.name = options.lease_name.empty() ? options.name + "-scheduler" : options.lease_name;
-  lease.identity = fmt::format("{}_{:08x}", host_name(), std::random_device()());
-  return lease;
+  return lease_of(options.lease_namespace.empty() ? name_space : options.lease_namespace,
+                  options.lease_name.empty() ? options.name + "-scheduler" : options.lease_name);
 }
-
-/// Leads from when it has taken the lease until the program ends; whoever loses it ends at once, so that
-/// nothing of his is written late.
-class Leadership {
- public:
-  Leadership(kube::Api& api, const kube::LeaseOptions& lease)
-      : election_(
-            api, lease,
-            {.on_started = [this] { started_ = true; },
-             .on_lost =
-                 [this] {
-                   if (ending_) return;
-                   spdlog::error("Another has taken the lease, or it could not be renewed: starting anew");
-                   std::_Exit(EXIT_FAILURE);
-                 },
-             .on_trouble = [](const Error& error) { warn(to_string(error)); }}) {}
-
-  bool is_leader() const { return election_.candidate().is_leader(); }
-  bool may_begin() const {
-    return started_ && election_.candidate().safe_from() <= std::chrono::steady_clock::now();
-  }
-  /// When nothing is written any more the lease may be let go.
-  void end() { ending_ = true; }
-
- private:
-  std::atomic<bool> started_ = false;
-  std::atomic<bool> ending_ = false;
-  kube::LeaderElection election_;
-};
 
 Status run(const cli::KubeSchedulerOptions& options) {
   const EndSignals signals;
@@ -148,7 +112,6 @@ Status run(const cli::KubeSchedulerOptions& options) {
     spdlog::info("Scheduling pods with schedulerName '{}'", options.name);
   }
   spdlog::info("Stopping; pods go on where they are");
-  leadership.end();
   return {};
 }
 
