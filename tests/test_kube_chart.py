@@ -1,5 +1,6 @@
 """Helm's chart without a cluster: what it renders, and what it refuses."""
 
+import base64
 import pathlib
 import re
 import subprocess
@@ -27,6 +28,11 @@ SCHEDULER = {"enabled": True, "name": "gpus", "replicas": 3, "port": 9500, "take
              "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "a"}}, "deviceClasses": ["a", "b"], "queueUse": True,
              "controllers": ["someone"], "extraArguments": ["--later=1"], "priorityClassName": "high", "nodeSelector": {"a": "b"},
              "affinity": {"nodeAffinity": {}}, "tolerations": [{"operator": "Exists"}]}
+CONTROL_PLANE = {
+    "enabled": True, "port": 9600, "users": [{"name": "ann", "uid": 1000, "gid": 50, "groups": [100, 44]}, {"name": "bob", "uid": 1001, "groups": [100]}],
+    "defaultImage": "registry.test/base", "scheduler": "other", "extraArguments": ["--later=1"], "priorityClassName": "high", "nodeSelector": {"a": "b"},
+    "affinity": {"nodeAffinity": {}}, "tolerations": [{"operator": "Exists"}], "resources": {"limits": {"memory": "1Gi"}},
+    "persistence": {"size": "3Gi", "storageClassName": "fast", "accessMode": "ReadWriteOncePod"}}
 # Options of the program that the chart has no value for: it is in a pod.
 OF_THE_POD = {"--node-name", "--kubeconfig", "--help", "--help-all"}
 
@@ -120,6 +126,60 @@ class ChartTest(unittest.TestCase):
     def test_the_scheduler_says_what_an_older_cluster_lacks(self):
         done = self.helm.call("template", "drover", CHART, "--kube-version=1.35.0", values={"scheduler": {"enabled": True}}, check=False)
         self.assertIn("need Kubernetes 1.36, which has MutatingAdmissionPolicies", done.stderr)
+
+    def rendered_objects(self, **values):
+        """The texts of what belongs to the control plane, by kind and name."""
+        texts = self.helm.template("--show-only=templates/control-plane.yaml", values=values).split("\n---\n")
+        return {(re.search("^kind: (.*)", text, re.MULTILINE)[1], re.search("^  name: (.*)", text, re.MULTILINE)[1]): text for text in texts}
+
+    def test_the_control_plane_is_there_when_it_is_wanted(self):
+        self.assertNotIn("control-plane", self.helm.template())
+        objects = self.rendered_objects(controlPlane=CONTROL_PLANE, log={"level": "debug", "format": "json"})
+        name = "drover-control-plane"
+        deployment = objects["Deployment", name]
+        arguments = re.findall(r"- (--[a-z-]+)(?:=(.*))?$", deployment, re.MULTILINE)
+        for argument in (("--engine", "kubernetes"), ("--state", "/var/lib/drover"), ("--lease", name), ("--listen", "0.0.0.0:9600"),
+                         ("--insecure-listen", ""), ("--host-name", f"{name}.kube-system.svc"), ("--scheduler", "other"),
+                         ("--helper-image", "drover:0.1.0"), ("--default-image", "registry.test/base"), ("--log-level", "debug"),
+                         ("--log-format", "json"), ("--later", "1")):
+            self.assertIn(argument, arguments)
+        options = set(re.findall(r"^ +(--[a-z-]+)", drover.run([drover.BINARY, "serve", "--help"]).out, re.MULTILINE))
+        self.assertEqual({argument for argument, _ in arguments} - options, {"--later"})
+        for line in ("replicas: 1", "strategy: {type: Recreate}", "priorityClassName: high", "nodeSelector:\n        a: b", "nodeAffinity: {}",
+                     "operator: Exists", "memory: 1Gi", "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true", "drop: [ALL]"):
+            self.assertIn(line, deployment)
+        self.assertIn("{name: http, port: 9600, targetPort: http}", objects["Service", name])
+        for line in ("accessModes: [ReadWriteOncePod]", "storageClassName: fast", "storage: 3Gi", "helm.sh/resource-policy: keep"):
+            self.assertIn(line, objects["PersistentVolumeClaim", name])
+        users = objects["ConfigMap", name].partition("data:")[2]
+        self.assertEqual(sorted(users.split()), sorted((
+            "passwd:", "|", "root:x:0:0:root:/:/", "ann:x:1000:50::/:/", "bob:x:1001:1001::/:/",
+            "group:", "|", "root:x:0:", "group-50:x:50:", "group-1001:x:1001:", "group-100:x:100:ann,bob", "group-44:x:44:ann")))
+        self.helm.call("lint", "--strict", CHART, values={"controlPlane": CONTROL_PLANE})
+
+    def test_the_secrets_of_the_control_plane_are_files_that_nobody_else_reads(self):
+        def credentials():
+            encoded = re.search("^  credentials: (.*)", self.rendered_objects(controlPlane={"enabled": True})["Secret", name], re.MULTILINE)[1]
+            return base64.b64decode(encoded).decode()
+
+        name = "drover-control-plane"
+        self.assertRegex(credentials(), r"^root:[A-Za-z0-9]{48}\n$")
+        self.assertNotEqual(credentials(), credentials())
+        given = self.rendered_objects(controlPlane={"enabled": True, "credentialsSecret": "ours", "persistence": {"existingClaim": "there"}})
+        self.assertNotIn(("Secret", name), given)
+        self.assertNotIn(("PersistentVolumeClaim", name), given)
+        for line in ("secret: {secretName: ours, defaultMode: 0400}", "persistentVolumeClaim: {claimName: there}",
+                     "{name: credentials, mountPath: /var/lib/drover/credentials, subPath: credentials, readOnly: true}"):
+            self.assertIn(line, given["Deployment", name])
+
+    def test_wrong_values_of_the_control_plane_are_refused(self):
+        for values in ({"users": [{"name": "root", "uid": 5}]}, {"users": [{"name": "a:b", "uid": 5}]}, {"users": [{"name": "ann", "uid": 0}]},
+                       {"users": [{"name": "ann"}]}, {"users": [{"name": "ann", "uid": 5, "groups": [0]}]}, {"port": 0}, {"replicas": 2},
+                       {"persistence": {"size": "much"}}, {"persistence": {"accessMode": "ReadOnlyMany"}}, {"credentialsSecret": "A B"}):
+            with self.subTest(values=values):
+                done = self.helm.call("template", "drover", CHART, values={"controlPlane": {"enabled": True, **values}}, check=False)
+                self.assertNotEqual(done.returncode, 0, done.stdout)
+                self.assertIn("controlPlane", done.stderr)
 
     def test_wrong_values_are_refused(self):
         wrong = {"roles": {"devicePlugin": False, "dra": False}, "claimSharing": "halves", "driverRoot": "relative", "imgae": {},
