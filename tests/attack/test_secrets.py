@@ -1,6 +1,7 @@
 """The secrets of TCP: who could hear or guess them, and whom they let in."""
 
 import http.client
+import json
 import pathlib
 import re
 import shutil
@@ -17,11 +18,11 @@ class SecretsTest(attack.AttackTest):
     arguments = ("--listen", "127.0.0.1:0")
     profile = "k40m"
 
-    def ask(self, secret):
+    def ask(self, secret, header="Authorization", more=()):
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)", self.daemon.read_log()).group(1))
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=drover.PATIENCE)
         self.addCleanup(connection.close)
-        connection.request("GET", "/v1/tasks", headers={"Authorization": f"Bearer {secret}"})
+        connection.request("GET", "/v1/tasks", headers={header: f"Bearer {secret}", **dict(more)})
         return connection.getresponse().status
 
     def test_root_in_an_image_listens_to_loopback(self):
@@ -38,6 +39,29 @@ class SecretsTest(attack.AttackTest):
         told = re.findall(r"A wrong secret came from (\S+)", self.daemon.read_log())
         self.assertEqual(told, ["127.0.0.1"], "once a minute, however many there are")
         self.assertNotIn("0" * 31, self.daemon.read_log())
+
+    def test_a_secret_of_another_on_the_socket(self):
+        """There the kernel says who comes, whatever a request says."""
+        secret = re.search(r"^root:(\S+)$", (self.daemon.state / "credentials").read_text(), re.MULTILINE)[1]
+        task = self.daemon.submit("sleep", "600")
+        self.addCleanup(self.daemon.end_tasks)
+        for header in ("Authorization", "Drover-Authorization"):
+            with self.subTest(header=header):
+                for method, path in (("GET", f"/v1/tasks/{task}"), ("POST", f"/v1/tasks/{task}/stop"), ("PUT", "/v1/queues/mine")):
+                    status, _, data = self.daemon.request(method, path, {} if method != "GET" else None, uid=self.mallory.uid,
+                                                          headers={header: f"Bearer {secret}"})
+                    self.assertIn(status, (403, 404), data)
+                made = json.loads(self.daemon.request("POST", "/v1/tasks", {"command": [str(self.daemon.probe), "exit", "0"]},
+                                                      uid=self.mallory.uid, headers={header: f"Bearer {secret}"})[2])
+                self.assertEqual(made["task"]["user"], self.mallory.name)
+        self.assertEqual(self.daemon.task(task)["state"], "running")
+
+    def test_two_secrets_in_one_request(self):
+        """What a proxy has looked at is not another than the daemon looks at."""
+        secret = re.search(r"^root:(\S+)$", (self.daemon.state / "credentials").read_text(), re.MULTILINE)[1]
+        for right, wrong in (("Authorization", "Drover-Authorization"), ("Drover-Authorization", "Authorization")):
+            self.assertEqual(self.ask(secret, right, {wrong: f"Bearer {'0' * 32}"}), 401)
+            self.assertEqual(self.ask(secret, right), 200)
 
     def test_daemons_that_nobody_should_start(self):
         attempts = {"Everybody on this machine would be root": ("--listen", "127.0.0.1:0", "--anonymous", "root"),
