@@ -116,7 +116,7 @@ class ControlPlaneTest(kube.ClusterTest):
     def test_output_comes_while_it_runs_and_commands_run_in_its_container(self):
         task = self.drover("run", *SMALL, "--detach", "--", "/bin/sh", "-c", "echo begins; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo ends").out.strip()
         self.addCleanup(self.drover, "stop", task)
-        wait_for(lambda: self.drover("logs", task).out == "begins\n", lambda: f"{self.drover('show', task)}; {self.log()}", timeout=PATIENCE)
+        wait_for(lambda: self.drover("logs", task).out == "begins\n", lambda: f"{self.drover('inspect', task)}; {self.log()}", timeout=PATIENCE)
         words = self.cluster.reaching(drover.BINARY, "--context", "cluster", "logs", "--follow", task)
         follows = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
         self.assertEqual(follows.stdout.readline(), b"begins\n")
@@ -126,9 +126,9 @@ class ControlPlaneTest(kube.ClusterTest):
 
     def test_what_it_knows_outlives_its_pod(self):
         task = self.drover("run", *SMALL, "--detach", "--gpus", "8", "--", "/bin/sh", "-c", "echo before; sleep 25; echo after; exit 5").out.strip()
-        wait_for(lambda: self.drover("logs", task).out == "before\n", lambda: f"{self.drover('show', task)}; {self.log()}", timeout=PATIENCE)
-        waits = self.drover("run", *SMALL, "--detach", "--gpus", "8", "--gpu-model", "V100", "--name", "waits", "--", "/probe", "exit", "0").out.strip()
+        wait_for(lambda: self.drover("logs", task).out == "before\n", lambda: f"{self.drover('inspect', task)}; {self.log()}", timeout=PATIENCE)
         more = self.drover("run", *SMALL, "--detach", "--gpus", "8", "--", "/probe", "sleep", "1000").out.strip()
+        waits = self.drover("run", *SMALL, "--detach", "--gpus", "8", "--name", "waits", "--", "/probe", "exit", "0").out.strip()
         (old,) = self.pods()
         self.cluster.delete("pod", old["metadata"]["name"], namespace=NAMESPACE)
         self.wait_until_it_answers()

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
@@ -155,6 +156,19 @@ http::Request request_of(std::string method, const std::string& target, const Ta
   return request;
 }
 
+/// An API server takes an escaped slash for one, and what goes up in a path it takes away before it hands the
+/// request on: a name could make it another request.
+Status check_target(const Endpoint& endpoint, const std::string& target) {
+  if (!endpoint.gateway) return {};
+  std::string path = target.substr(0, target.find('?')) + "/";
+  boost::algorithm::ireplace_all(path, "%2F", "/");
+  for (const char* up : {"/../", "/./"})
+    if (path.find(up) != std::string::npos)
+      return fail(ErrorKind::kInvalid, "A name with '.' or '..' alone in it does not pass the API server",
+                  "write the name as 'drover ps' or 'drover app ls' shows it");
+  return {};
+}
+
 /// Of the API server itself, that it does not hand the request on.
 void add_hint_of_gateway(Error& error) {
   switch (error.kind) {
@@ -225,6 +239,7 @@ Status Talk::run(asio::awaitable<Status> conversation) {
 asio::awaitable<Status> ask(Talk& talk, http::Request request) {
   auto& connection = *talk.connection;
   const bool upgrades = !request.upgrade.empty();
+  if (auto good = check_target(talk.endpoint, request.target); !good) co_return good;
   const auto failed = co_await connection.ask(std::move(request));
   if (failed) co_return no_answer(talk, talk.over ? asio::error::timed_out : failed);
   talk.begun = true;

@@ -263,6 +263,15 @@ TEST_F(ClusterContextTest, IsRefusedInWords) {
             66);
 }
 
+TEST_F(ClusterContextTest, NamesLeadNowhereElse) {
+  ASSERT_EQ(add({"--token", "mine"}).status, 0);
+  for (const auto* name : {"..", ".", "../queues/mine", "a/../../b"}) {
+    const auto refused = testing::drover({"--context", "cluster", "rm", name});
+    EXPECT_EQ(refused.status, 64) << name;
+    EXPECT_THAT(refused.err, HasSubstr("does not pass the API server")) << name;
+  }
+}
+
 TEST_F(ClusterContextTest, TellsWhoRefuses) {
   ASSERT_EQ(add({"--token", "mine"}).status, 0);
   const auto told = [&](const std::string& status, const std::string& body) {
