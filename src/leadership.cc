@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
@@ -34,6 +35,13 @@ void Leadership::lost() const {
   if (ending_) return;
   spdlog::error("Another has taken the lease '{}', or it could not be renewed: ending at once", lease_);
   std::_Exit(EXIT_FAILURE);
+}
+
+Result<nlohmann::json> FencedApi::send(const kube::ApiRequest& request, const std::stop_token& stop,
+                                       const kube::TakeItem& take) {
+  const bool reads = request.verb == "get" || request.verb == "list";
+  if (reads || leadership_.is_leader()) return api_.send(request, stop, take);
+  return fail(ErrorKind::kUnavailable, "Nothing is written: the lease may be another's by now");
 }
 
 }  // namespace drover

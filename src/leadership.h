@@ -39,4 +39,26 @@ class Leadership {
   kube::LeaderElection election_;  ///< goes first: it calls back
 };
 
+/// An API server to which nothing is written without the lease: a program that was held up, and goes on after
+/// another has begun, changes nothing in the moment before it ends.
+class FencedApi final : public kube::Api {
+ public:
+  /// Both outlive it.
+  FencedApi(kube::Api& api, const Leadership& leadership) : api_(api), leadership_(leadership) {}
+
+  Result<nlohmann::json> send(const kube::ApiRequest& request, const std::stop_token& stop,
+                              const kube::TakeItem& take) override;
+  Status watch(const kube::WatchRequest& request, const TakeEvent& take,
+               const std::stop_token& stop) override {
+    return api_.watch(request, take, stop);
+  }
+  Status read(const kube::ApiRequest& request, const TakeText& take, const std::stop_token& stop) override {
+    return api_.read(request, take, stop);
+  }
+
+ private:
+  kube::Api& api_;
+  const Leadership& leadership_;
+};
+
 }  // namespace drover

@@ -100,8 +100,12 @@ std::map<std::string, placement::Free> sum(const std::vector<std::shared_ptr<con
 
 class ClusterDaemon {
  public:
-  ClusterDaemon(const cli::ServeOptions& options, std::unique_ptr<kube::ApiClient> api, std::stop_source stop)
-      : options_(options), api_(std::move(api)), stop_(std::move(stop)) {}
+  /// `leadership`: null where nobody else may be there.
+  ClusterDaemon(const cli::ServeOptions& options, std::unique_ptr<kube::ApiClient> api, std::stop_source stop,
+                const Leadership* leadership)
+      : options_(options), api_(std::move(api)), stop_(std::move(stop)) {
+    if (leadership != nullptr) fenced_ = std::make_unique<FencedApi>(*api_, *leadership);
+  }
   /// What still waits for the API server need not.
   ~ClusterDaemon() { stop_.request_stop(); }
   ClusterDaemon(const ClusterDaemon&) = delete;
@@ -124,7 +128,7 @@ class ClusterDaemon {
     pods.state = options_.state;
     pods.server = api_->config();
     rules_ = std::make_unique<pods::RuleKeeper>(
-        *api_, pods::RuleKeeperOptions{
+        writer(), pods::RuleKeeperOptions{
                    .journal = opened.id,
                    .name_space_of =
                        [settings = pods.pods](const auto& user) { return name_space_of(user, settings); },
@@ -148,7 +152,7 @@ class ClusterDaemon {
     DROVER_CHECK_OK(others_->wait_until_listed());
     DROVER_CHECK_OK(daemon_.listen({}));
     pods.watcher = daemon_.engine().watcher();
-    DROVER_TRY(auto containerizer, pods::PodContainerizer::create(*api_, std::move(pods)));
+    DROVER_TRY(auto containerizer, pods::PodContainerizer::create(writer(), std::move(pods)));
     DROVER_CHECK_OK(daemon_.begin(std::move(containerizer),
                                   fmt::format("Kubernetes {}.{}", version.major, version.minor)));
     spdlog::info("Tasks are pods of {}", api_->config().source);
@@ -175,9 +179,15 @@ class ClusterDaemon {
         [this](const auto& uses) { daemon_.engine().set_taken_by_others(sum(uses)); });
   }
 
+  kube::Api& writer() {
+    if (fenced_) return *fenced_;
+    return *api_;
+  }
+
   const cli::ServeOptions& options_;
   const std::unique_ptr<kube::ApiClient> api_;
-  std::stop_source stop_;  ///< of what is asked of it
+  std::unique_ptr<FencedApi> fenced_;  ///< the same, for what is written
+  std::stop_source stop_;              ///< of what is asked of it
   std::unique_ptr<pods::RuleKeeper> rules_;
   Daemon daemon_{options_};  ///< uses what stands above
   // They go first: they post to the daemon.
@@ -198,11 +208,12 @@ bool wait_for_turn(const Leadership& leadership, const EndSignals& signals, cons
   return true;
 }
 
-Status run_as_the_only_one(const cli::ServeOptions& options, kube::ServerConfig config) {
+Status run_as_the_only_one(const cli::ServeOptions& options, kube::ServerConfig config,
+                           const Leadership* leadership) {
   DROVER_TRY(auto opened, open_state(options.state));
   const std::stop_source stop;
   DROVER_TRY(auto api, kube::ApiClient::open(std::move(config), stop.get_token()));
-  ClusterDaemon daemon(options, std::move(api), stop);
+  ClusterDaemon daemon(options, std::move(api), stop, leadership);
   DROVER_CHECK_OK(daemon.start(std::move(opened)));
   daemon.run();
   return {};
@@ -212,14 +223,14 @@ Status run_as_the_only_one(const cli::ServeOptions& options, kube::ServerConfig 
 
 Status run_cluster(const cli::ServeOptions& options) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
-  if (options.lease.empty()) return run_as_the_only_one(options, std::move(config));
+  if (options.lease.empty()) return run_as_the_only_one(options, std::move(config), nullptr);
   // A client of its own: renewals wait for nothing else.
   DROVER_TRY(const auto api, kube::ApiClient::open(config));
   std::optional<EndSignals> signals(std::in_place);
   const Leadership leadership(*api, lease_of(config.name_space, options.lease));
   if (!wait_for_turn(leadership, *signals, options.lease)) return {};
   signals.reset();  // the daemon has a way of its own to hear of them
-  return run_as_the_only_one(options, std::move(config));
+  return run_as_the_only_one(options, std::move(config), &leadership);
 }
 
 }  // namespace drover
