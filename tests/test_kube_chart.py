@@ -151,7 +151,7 @@ class ChartTest(unittest.TestCase):
         self.assertIn("{name: http, port: 9600, targetPort: http}", objects["Service", name])
         for line in ("accessModes: [ReadWriteOncePod]", "storageClassName: fast", "storage: 3Gi", "helm.sh/resource-policy: keep"):
             self.assertIn(line, objects["PersistentVolumeClaim", name])
-        users = objects["ConfigMap", name].partition("data:")[2]
+        users = objects["ConfigMap", name].partition("\ndata:")[2]
         self.assertEqual(sorted(users.split()), sorted((
             "passwd:", "|", "root:x:0:0:root:/:/", "ann:x:1000:50::/:/", "bob:x:1001:1001::/:/",
             "group:", "|", "root:x:0:", "group-50:x:50:", "group-1001:x:1001:", "group-100:x:100:ann,bob", "group-44:x:44:ann")))

@@ -218,6 +218,15 @@ class AttackTest(PoliciesTest):
     def test_in_a_new_pod(self):
         self.refused("create", "--filename=-", input=json.dumps(with_annotations(gpu_pod("forged"), **{CHOICE: "GPU-1"})))
 
+    def test_what_he_may_ask_for_says_nothing_of_what_he_got(self):
+        asked = {"drover.dev/gpu-request": '{"gpu_model": "A100"}', "drover.dev/name": "train"}
+        self.make_pod(with_annotations(gpu_pod("asks"), **asked))
+        self.assertEqual(self.tried(with_annotations(gpu_pod("more"), **asked), user="bob"), "")
+        self.refused("create", "--filename=-", input=json.dumps(with_annotations(gpu_pod("forged"), **asked, **{CHOICE: "GPU-1"})))
+        for key in asked:
+            self.refused("annotate", "--overwrite", "pod", "asks", f"{key}=other")
+            self.refused("create", "--raw=/api/v1/namespaces/default/pods/asks/binding", "--filename=-", input=self.binding("asks", **{key: "other"}))
+
     def test_in_a_pod_that_a_controller_makes_for_him(self):
         template = {"metadata": {"annotations": {CHOICE: "GPU-1"}}, "spec": gpu_pod("p")["spec"]}
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "forging"}, "spec": {"template": template}}

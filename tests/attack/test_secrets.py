@@ -45,6 +45,7 @@ class SecretsTest(attack.AttackTest):
         secret = re.search(r"^root:(\S+)$", (self.daemon.state / "credentials").read_text(), re.MULTILINE)[1]
         task = self.daemon.submit("sleep", "600")
         self.addCleanup(self.daemon.end_tasks)
+        self.daemon.wait_until_running(task)
         for header in ("Authorization", "Drover-Authorization"):
             with self.subTest(header=header):
                 for method, path in (("GET", f"/v1/tasks/{task}"), ("POST", f"/v1/tasks/{task}/stop"), ("PUT", "/v1/queues/mine")):
@@ -53,7 +54,7 @@ class SecretsTest(attack.AttackTest):
                     self.assertIn(status, (403, 404), data)
                 made = json.loads(self.daemon.request("POST", "/v1/tasks", {"command": [str(self.daemon.probe), "exit", "0"]},
                                                       uid=self.mallory.uid, headers={header: f"Bearer {secret}"})[2])
-                self.assertEqual(made["task"]["user"], self.mallory.name)
+                self.assertEqual(made["task"]["user"]["name"], self.mallory.name)
         self.assertEqual(self.daemon.task(task)["state"], "running")
 
     def test_two_secrets_in_one_request(self):
