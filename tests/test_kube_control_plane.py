@@ -185,6 +185,7 @@ class ControlPlaneTest(kube.ClusterTest):
                             "stringData": {"credentials": f"{made}ann:{hers}\n"}})
         self.addCleanup(self.cluster.delete, "secret", "ours", namespace=NAMESPACE)
         given = {**self.values, "controlPlane": {**self.values["controlPlane"], "credentialsSecret": "ours"}}
+        self.addCleanup(self.go_back)
         self.helm.call("upgrade", "drover", CHART, "--namespace", NAMESPACE, "--wait", values=given)
         self.wait_until_it_answers()
         self.add_context("ann", self.cluster.kubeconfig, hers)
@@ -193,6 +194,8 @@ class ControlPlaneTest(kube.ClusterTest):
         roots = self.drover("run", *SMALL, "--", "/probe", "say", "of root").out
         self.assertEqual(roots, "of root\n")
         self.assertEqual(self.drover("ps", "--all", "--format", "{user}", context="ann").out.split(), ["ann"])
+
+    def go_back(self):
         self.helm.call("upgrade", "drover", CHART, "--namespace", NAMESPACE, "--wait", values=self.values)
         type(self).secret = self.credentials().partition(":")[2].strip()  # it was gone meanwhile, and is another
         self.add_context("cluster", self.cluster.kubeconfig, self.secret)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -130,9 +131,11 @@ class LogLines {
 
 Result<UniqueFd> open_output(const Directory& task, off_t size) {
   DROVER_TRY(const auto sandbox, task.subdirectory(kSandboxFolder));
-  DROVER_TRY(auto file, sandbox.open_file("stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  // The task's user reads it as himself, whatever the daemon's umask; nobody else comes into the folder.
+  constexpr mode_t kMode = 0644;
+  DROVER_TRY(auto file, sandbox.open_file("stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
   // What a copy that broke off wrote last comes again.
-  if (::ftruncate(file.get(), size) == 0) return file;
+  if (::fchmod(file.get(), kMode) == 0 && ::ftruncate(file.get(), size) == 0) return file;
   return fail(ErrorKind::kUnavailable,
               fmt::format("'stdout' of the sandbox cannot be gone on with: {}", std::strerror(errno)));
 }
