@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -19,10 +20,24 @@ NAMESPACE, PLANE = "drover", "drover-control-plane"
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/services/http:{PLANE}:http/proxy"
 STATE = "/var/lib/plane"
 SMALL = ("--cpus", "0.1", "--mem", "64MiB")
+AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}"
+# The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
+UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("services", "create")}
+
+
+def setUpModule():
+    AUDIT.mkdir()
+    (AUDIT / "policy.json").write_text(json.dumps({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [f"system:serviceaccount:{NAMESPACE}:{PLANE}"]}, {"level": "None"}]}))
+
+
+def tearDownModule():
+    shutil.rmtree(AUDIT)
 
 
 class ControlPlaneTest(kube.ClusterTest):
-    settings = kube.Settings(services=True)
+    settings = kube.Settings(services=True, flags={"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")})
     values = {**VALUES, "simulate": "dgx1-v100", "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False},
               "roles": {"dra": False},
               "controlPlane": {"enabled": True, "defaultImage": kube.SHELL, "users": [{"name": "ann", "uid": 4321, "groups": [77]}]}}
@@ -152,6 +167,27 @@ class ControlPlaneTest(kube.ClusterTest):
         before = self.cluster.kubectl("logs", pod["metadata"]["name"], "--previous", "--namespace", NAMESPACE).stdout
         self.assertIn(f"Another has taken the lease '{NAMESPACE}/{PLANE}'", before)
         self.wait_until_it_answers()
+
+    def test_no_more_is_allowed_than_is_used(self):
+        task = self.drover("run", *SMALL, "--detach", "--priority", "7", "--", "/probe", "sleep", "1000").out.strip()
+        wait_for(lambda: self.drover("exec", task, "--", "/probe", "exit", "0").status == 0, lambda: f"{self.drover('inspect', task)}; {self.log()}")
+        self.drover("stop", task)
+        gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
+        self.assertEqual(gang.status, 0, gang)
+        rules = self.cluster.get("clusterrole", PLANE)["rules"] + self.cluster.get("role", PLANE, NAMESPACE)["rules"]
+        granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+        wait_for(lambda: granted - self.used() <= UNSEEN, lambda: f"{granted - self.used()} to be used; {self.log()}", timeout=PATIENCE)
+
+    def used(self):
+        """What the daemon has asked the API server for, which has refused nothing."""
+        asked = set()
+        for line in (AUDIT / "log").read_text().splitlines():
+            event = json.loads(line)
+            self.assertNotEqual(event["responseStatus"]["code"], 403, event)
+            if "objectRef" in event:
+                what = [event["objectRef"].get(part) for part in ("resource", "subresource")]
+                asked.add(("/".join(filter(None, what)), event["verb"]))
+        return asked
 
     def test_nobody_comes_in_without_a_secret(self):
         """However much the API server lets him."""
