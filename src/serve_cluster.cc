@@ -129,10 +129,10 @@ class ClusterDaemon {
     pods.server = api_->config();
     rules_ = std::make_unique<pods::RuleKeeper>(
         writer(), pods::RuleKeeperOptions{
-                   .journal = opened.id,
-                   .name_space_of =
-                       [settings = pods.pods](const auto& user) { return name_space_of(user, settings); },
-                   .log = [](const auto& line) { spdlog::warn("{}", line); }});
+                      .journal = opened.id,
+                      .name_space_of =
+                          [settings = pods.pods](const auto& user) { return name_space_of(user, settings); },
+                      .log = [](const auto& line) { spdlog::warn("{}", line); }});
     auto ports = daemon_.ports();
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {

@@ -22,7 +22,8 @@ STATE = "/var/lib/plane"
 SMALL = ("--cpus", "0.1", "--mem", "64MiB")
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}"
 # The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
-UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("services", "create")}
+UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
+          ("queues", "use")}  # which the chart's own policy asks for, where it is on
 
 
 def setUpModule():
@@ -174,9 +175,20 @@ class ControlPlaneTest(kube.ClusterTest):
         self.drover("stop", task)
         gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
         self.assertEqual(gang.status, 0, gang)
+        rules_of = {"queue": "lab/vision", "quota": "user:ann"}
+        for kind, name in rules_of.items():
+            self.assertEqual(self.drover(kind, "set", name, *(("--weight", "2") if kind == "queue" else ("--gpus", "2"))).status, 0)
+        wait_for(lambda: self.rule_objects() == ["quota/drover-ann", "queue/lab.vision"], self.rule_objects)
+        for kind, name in rules_of.items():
+            self.assertEqual(self.drover(kind, "rm", name).status, 0)
+        wait_for(lambda: not self.rule_objects(), self.rule_objects)
         rules = self.cluster.get("clusterrole", PLANE)["rules"] + self.cluster.get("role", PLANE, NAMESPACE)["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: granted - self.used() <= UNSEEN, lambda: f"{granted - self.used()} to be used; {self.log()}", timeout=PATIENCE)
+
+    def rule_objects(self):
+        listed = self.cluster.kubectl("get", "queues.drover.dev,quotas.drover.dev", "--output=name").stdout.split()
+        return sorted(name.replace(".drover.dev/", "/") for name in listed)
 
     def used(self):
         """What the daemon has asked the API server for, which has refused nothing."""
