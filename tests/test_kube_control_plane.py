@@ -151,7 +151,7 @@ class ControlPlaneTest(kube.ClusterTest):
         known = self.drover("ps", "--all", "--format", "{id}").out
         for one in (task, waits, more):
             self.assertIn(one, known)
-        wait_for(lambda: "failed" in self.drover("ps", "--all", "--format", "{id} {state}").out, self.log, timeout=PATIENCE)
+        wait_for(lambda: f"{task} failed" in self.drover("ps", "--all", "--format", "{id} {state}").out, self.log, timeout=PATIENCE)
         self.assertEqual(self.drover("logs", task).out, "before\nafter\n")
         for one in (waits, more):
             self.drover("stop", one)
