@@ -175,10 +175,10 @@ class ControlPlaneTest(kube.ClusterTest):
         self.drover("stop", task)
         gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
         self.assertEqual(gang.status, 0, gang)
-        rules_of = {"queue": "lab/vision", "quota": "user:ann"}
+        rules_of = {"queue": "lab", "quota": "user:ann"}
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "set", name, *(("--weight", "2") if kind == "queue" else ("--gpus", "2"))).status, 0)
-        wait_for(lambda: self.rule_objects() == ["quota/drover-ann", "queue/lab.vision"], self.rule_objects)
+        wait_for(lambda: self.rule_objects() == ["queue/lab", "quota/drover-ann"], self.rule_objects)
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "rm", name).status, 0)
         wait_for(lambda: not self.rule_objects(), self.rule_objects)
