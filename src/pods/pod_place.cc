@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/ids.h"
+#include "kube/scheduler/labels.h"
 #include "pods/pod_view.h"
 
 namespace drover::pods {
@@ -17,41 +17,22 @@ using workload::NodeRuleKind;
 
 constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
 constexpr std::size_t kLongestValue = 63;
-constexpr std::size_t kLongestPrefix = 253;
 constexpr std::size_t kDigestDigits = 32;
 
 std::string key_of(const std::string& attribute) {
   return attribute == "hostname" ? kHostName : attribute;
 }
 
-/// Of labels: letters, digits and "-_." between two of the first.
-bool is_word(std::string_view text) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  return !text.empty() && text.size() <= kLongestValue && is_plain(text.front()) && is_plain(text.back()) &&
-         std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-' || c == '_' || c == '.'; });
-}
-
-/// "topology.kubernetes.io/zone", "rack"
-bool is_key(std::string_view text) {
-  const auto slash = text.find('/');
-  if (slash == std::string_view::npos) return is_word(text);
-  const auto prefix = text.substr(0, slash);
-  return !prefix.empty() &&
-         std::ranges::none_of(prefix, [](char c) { return c == '_' || (c >= 'A' && c <= 'Z'); }) &&
-         prefix.size() <= kLongestPrefix && is_word(text.substr(slash + 1)) &&
-         std::ranges::all_of(prefix,
-                             [](char c) { return c == '.' || is_word(std::string_view(&c, 1)) || c == '-'; });
-}
-
 Status check_label(const std::string& name, const std::vector<std::string>& values) {
-  if (!is_key(name))
+  if (!kube::scheduler::is_qualified_name(name))
     return fail(ErrorKind::kInvalid, fmt::format("No node of a cluster has a label '{}'", name),
                 "attributes are labels of nodes there: name one as 'kubectl get nodes --show-labels' does",
                 "/constraints");
-  const auto odd =
-      std::ranges::find_if(values, [](const auto& value) { return !value.empty() && !is_word(value); });
+  // A value is a name without a prefix, or nothing.
+  const auto odd = std::ranges::find_if(values, [](const auto& value) {
+    return !value.empty() &&
+           (value.find('/') != std::string::npos || !kube::scheduler::is_qualified_name(value));
+  });
   if (odd == values.end()) return {};
   return fail(ErrorKind::kInvalid, fmt::format("No label of a node has the value '{}'", *odd),
               "values are letters, digits, '-', '_' and '.', and 63 of them at most", "/constraints");

@@ -39,12 +39,6 @@ std::string as_it_is(std::string_view text) {
   return escaped;
 }
 
-bool is_label(std::string_view text) {
-  const auto inside = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return !text.empty() && text.size() <= kLongestLabel && std::ranges::all_of(text, inside) &&
-         text.front() != '-' && text.back() != '-';
-}
-
 class PodWriter {
  public:
   PodWriter(const PodOrder& order, const PodSettings& settings)
@@ -274,6 +268,12 @@ class PodWriter {
 
 }  // namespace
 
+bool is_dns_label(std::string_view text) {
+  const auto inside = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && text.size() <= kLongestLabel && std::ranges::all_of(text, inside) &&
+         text.front() != '-' && text.back() != '-';
+}
+
 std::string pod_name(const std::string& task, int attempt) {
   return fmt::format("{}-{}", task, attempt);
 }
@@ -281,7 +281,7 @@ std::string pod_name(const std::string& task, int attempt) {
 std::string name_space_of(const std::string& user, uid_t uid, const PodSettings& settings) {
   auto name = settings.name_space_prefix + user;
   // What DNS does not take goes by its number: no two users are one there.
-  return is_label(name) && !user.starts_with("uid-")
+  return is_dns_label(name) && !user.starts_with("uid-")
              ? name
              : fmt::format("{}uid-{}", settings.name_space_prefix, uid);
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct PodOrder {
   std::vector<int> ports = {};  ///< by those of the task's network: what they are in the pod, or on the node
   std::vector<workload::NodeRule> node_rules = {};
 };
+
+/// What DNS takes for a name without dots: small letters, digits and '-', 63 at most.
+bool is_dns_label(std::string_view text);
 
 /// A name that DNS takes; unique for ever.
 std::string pod_name(const std::string& task, int attempt);

@@ -6,6 +6,7 @@
 
 #include "kube/scheduler/sharing/rules.h"
 #include "pods/pod_view.h"
+#include "pods/pod_writer.h"
 
 namespace drover::pods {
 namespace {
@@ -16,18 +17,11 @@ namespace scheduler = kube::scheduler;
 
 constexpr std::size_t kLongestName = 63;  // labels of pods name it
 
-/// What a label of DNS has, between the dots.
-bool is_plain(std::string_view level) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !level.empty() && is_letter(level.front()) && is_letter(level.back()) &&
-         std::ranges::all_of(level, [&](char c) { return is_letter(c) || c == '-'; });
-}
-
 bool is_name(std::string_view path) {
   if (path.size() > kLongestName) return false;
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find('/', begin), path.size());
-    if (!is_plain(path.substr(begin, end - begin))) return false;
+    if (!is_dns_label(path.substr(begin, end - begin))) return false;
     begin = end + 1;
   }
   return true;
