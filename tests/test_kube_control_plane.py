@@ -22,7 +22,7 @@ STATE = "/var/lib/plane"
 SMALL = ("--cpus", "0.1", "--mem", "64MiB")
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}"
 # The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
-UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
+UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("pods/attach", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
           ("queues", "use")}  # which the chart's own policy asks for, where it is on
 
 
@@ -175,10 +175,10 @@ class ControlPlaneTest(kube.ClusterTest):
         self.drover("stop", task)
         gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
         self.assertEqual(gang.status, 0, gang)
-        rules_of = {"queue": "lab", "quota": "user:ann"}
+        rules_of = {"queue": "lab/vision", "quota": "user:ann"}
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "set", name, *(("--weight", "2") if kind == "queue" else ("--gpus", "2"))).status, 0)
-        wait_for(lambda: self.rule_objects() == ["queue/lab", "quota/drover-ann"], self.rule_objects)
+        wait_for(lambda: self.rule_objects() == ["queue/lab.vision", "quota/drover-ann"], self.rule_objects)
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "rm", name).status, 0)
         wait_for(lambda: not self.rule_objects(), self.rule_objects)

@@ -90,9 +90,17 @@ std::string differences(const json& value, const std::string& schema) {
   return text;
 }
 
+/// OpenAPI has no word for a parameter that takes slashes too.
+std::string described_path(const Route& route) {
+  std::string path(route.path);
+  if (const auto dots = path.find("...}"); dots != std::string::npos) path.erase(dots, 3);
+  return path;
+}
+
 TEST(OpenApi, DescribesEveryRouteAndNoOther) {
   std::set<std::string> in_code;
-  for (const auto& route : native_routes()) in_code.insert(fmt::format("{} {}", route.method, route.path));
+  for (const auto& route : native_routes())
+    in_code.insert(fmt::format("{} {}", route.method, described_path(route)));
   std::set<std::string> in_file;
   for (const auto& path : document()["paths"])
     for (const auto& operation : path.second) {
@@ -108,7 +116,7 @@ TEST(OpenApi, SaysWhichRoutesAreOpen) {
   for (const auto& route : native_routes()) {
     std::string method(route.method);
     std::transform(method.begin(), method.end(), method.begin(), ::tolower);
-    const auto operation = document()["paths"][std::string(route.path)][method];
+    const auto operation = document()["paths"][described_path(route)][method];
     EXPECT_EQ(operation["security"].IsDefined(), route.open) << route.path;
     EXPECT_TRUE(operation["operationId"]) << route.path;
   }

@@ -42,7 +42,7 @@ TEST_F(SharingTest, AQueueIsWrittenWholeOrChangedInPart) {
   EXPECT_EQ(changed, json::parse(R"({"queue":"research/vision","limit":{"cpus":4.0,"memory":1073741824},
                                      "guarantee":{},"weight":3,"users":["ann"]})"));
   EXPECT_EQ(told("PUT", "/v1/queues/research%2Fvision", R"({})").at("weight"), 1);
-  EXPECT_EQ(status_of(ask("DELETE", "/v1/queues/research%2Fvision")), 204);
+  EXPECT_EQ(status_of(ask("DELETE", "/v1/queues/research/vision")), 204);
   EXPECT_EQ(status_of(ask("DELETE", "/v1/queues/research%2Fvision")), 404);
 }
 
