@@ -3,13 +3,16 @@
   DROVER_TEST_KILLS=1000     so often the daemon is killed (10) while tasks come and go, and pods are deleted behind its back
 """
 
+import hashlib
 import json
 import os
 import random
+import subprocess
 import time
 import unittest
 
 import drover
+import in_terminal
 import kube
 from cluster_daemon import ClusterDaemonTest
 from kube.api import ApiError
@@ -156,6 +159,45 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(self.daemon.wait_until_final(ends)["exit_status"], 3)
         self.assertEqual(self.daemon.wait_until_final(runs)["exit_status"], 5)
         self.assertEqual(self.daemon.output(runs), "before\nafter\n")
+
+
+class InputTest(ClusterDaemonTest):
+    """What people write to tasks."""
+
+    def settings(self):
+        return {"env": {**self.daemon.environment, "DROVER_SOCKET": str(self.daemon.socket), "TERM": "vt100"}}
+
+    def command(self, *words):
+        return self.daemon.cli_command("run", "--cpus", "0.1", "--mem", "64MiB", *words)
+
+    def test_standard_input_is_passed_on_to_its_end(self):
+        text = random.Random(7).randbytes(1_000_000)
+        done = subprocess.run(self.command("-i", "--", "sha256sum"), input=text, capture_output=True, timeout=drover.PATIENCE, **self.settings())
+        self.assertEqual((done.returncode, done.stdout.split()[0].decode()), (0, hashlib.sha256(text).hexdigest()), done.stderr)
+
+    def test_a_shell_goes_on_in_another_life_of_the_daemon(self):
+        shell = in_terminal.Terminal(self, self.command("-it", "--", "sh"), **self.settings())
+        shell.type("echo rea''dy\n")
+        shell.read_until("ready\r\n")
+        shell.type("stty size\n")
+        shell.read_until("33 101\r\n")
+        self.daemon.kill()
+        self.daemon.start()
+        shell.type("echo st''ill he''re\n")
+        shell.read_until("still here\r\n")
+        shell.type("sleep 1000\n")
+        time.sleep(1)
+        shell.type("\x03echo after $?\n")
+        shell.read_until("after 130\r\n")
+        shell.type("exit 7\n")
+        self.assertEqual(shell.wait(), 7)
+        task = self.daemon.tasks()[-1]["task"]["id"]
+        self.assertIn("still here\r\n", self.daemon.output(task))
+
+    def test_what_was_written_before_anybody_joined_is_there_too(self):
+        task = self.daemon.submit("say", "at once", tty={"rows": 24, "columns": 80}, cpus=0.1)
+        self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished")
+        self.assertEqual(self.daemon.output(task), "at once\r\n")
 
 
 class FrameworkTest(ClusterDaemonTest):

@@ -27,11 +27,18 @@ Result<TaskInput> TaskInput::open(const Directory& task) {
   return input;
 }
 
-void TaskInput::begin(UniqueFd sink, bool is_terminal) {
+void TaskInput::begin(UniqueFd sink, bool is_terminal, Resize resize) {
   ::fcntl(sink.get(), F_SETFL, ::fcntl(sink.get(), F_GETFL) | O_NONBLOCK);
   sink_ = std::move(sink);
   is_terminal_ = is_terminal;
+  resize_ = std::move(resize);
   begun_ = true;
+}
+
+void TaskInput::suspend() {
+  begun_ = false;
+  sink_.reset();
+  resize_ = {};
 }
 
 std::array<pollfd, 3> TaskInput::polls() const {
@@ -111,7 +118,11 @@ void TaskInput::resize(const std::string& size) const {
   winsize wanted{};
   wanted.ws_row = side("rows");
   wanted.ws_col = side("columns");
-  if (is_terminal_ && wanted.ws_row > 0 && wanted.ws_col > 0) ::ioctl(sink_.get(), TIOCSWINSZ, &wanted);
+  if (!is_terminal_ || wanted.ws_row == 0 || wanted.ws_col == 0) return;
+  if (resize_)
+    resize_(wanted.ws_row, wanted.ws_col);
+  else
+    ::ioctl(sink_.get(), TIOCSWINSZ, &wanted);
 }
 
 void TaskInput::pass_on() {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,8 +27,11 @@ class TaskInput {
   static Result<TaskInput> open(const Directory& task);
 
   /// Where it goes from now on: the writing end of a pipe, or a terminal, which can be resized and does not
-  /// end.
-  void begin(UniqueFd sink, bool is_terminal);
+  /// end. With `resize` that is told of its size.
+  using Resize = std::function<void(int rows, int columns)>;
+  void begin(UniqueFd sink, bool is_terminal, Resize resize = {});
+  /// What comes waits until it begins again.
+  void suspend();
 
   std::array<pollfd, 3> polls() const;
   /// `polls` as poll(2) has left them.
@@ -47,6 +51,7 @@ class TaskInput {
   UniqueFd listener_, client_, sink_;
   bool begun_ = false;
   bool is_terminal_ = false;
+  Resize resize_;
   FrameParser parser_;
   std::string pending_;      ///< came, and was not taken yet
   std::string session_;      ///< the writer's word for itself

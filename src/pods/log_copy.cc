@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <sstream>
+#include <utility>
 
 #include "base/instant.h"
 #include "pods/pod_view.h"
@@ -43,11 +47,11 @@ Position read_position(const Directory& folder, const std::string& pod) {
 /// Takes a log with times apart.
 class LogLines {
  public:
-  LogLines(UniqueFd file, UniqueFd position_file, Position position)
-      : file_(std::move(file)),
-        position_file_(std::move(position_file)),
-        position_(std::move(position)),
-        bytes_(position_.bytes) {}
+  /// Takes what was written, and how far that has come after its last whole line.
+  using Write = std::function<Status(const std::string& content, const Position& whole)>;
+
+  LogLines(Position position, Write write)
+      : position_(std::move(position)), bytes_(position_.bytes), write_(std::move(write)) {}
 
   Status take(std::string_view piece) {
     std::string content;
@@ -107,21 +111,15 @@ class LogLines {
   }
 
   Status write(const std::string& content, const Position& whole) {
-    DROVER_CHECK_OK(write_all(file_.get(), content, "stdout"));
+    DROVER_CHECK_OK(write_(content, whole));
     bytes_ += static_cast<off_t>(content.size());
-    if (whole.bytes == position_.bytes) return {};
     position_ = whole;
-    const auto line = fmt::format(
-        "{:<{}}\n", fmt::format("{} {} {}", position_.bytes, position_.time, position_.pod), kPositionWidth);
-    if (::pwrite(position_file_.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size()))
-      return {};
-    return fail(ErrorKind::kUnavailable,
-                fmt::format("It cannot be noted how far the output came: {}", std::strerror(errno)));
+    return {};
   }
 
-  const UniqueFd file_, position_file_;
   Position position_;
   off_t bytes_;  ///< of the file, with a line that is not whole yet
+  const Write write_;
   std::string head_, line_time_;
   bool in_head_ = true;
   bool is_known_ = false;   ///< whether the line that was met last is in the file already
@@ -129,15 +127,24 @@ class LogLines {
   std::string excuse_;      ///< what the node said instead of the output
 };
 
-Result<UniqueFd> open_output(const Directory& task, off_t size) {
-  DROVER_TRY(const auto sandbox, task.subdirectory(kSandboxFolder));
-  // The task's user reads it as himself, whatever the daemon's umask; nobody else comes into the folder.
-  constexpr mode_t kMode = 0644;
-  DROVER_TRY(auto file, sandbox.open_file("stdout", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
-  // What a copy that broke off wrote last comes again.
-  if (::fchmod(file.get(), kMode) == 0 && ::ftruncate(file.get(), size) == 0) return file;
+Error cannot_go_on() {
+  return {ErrorKind::kUnavailable,
+          fmt::format("'stdout' of the sandbox cannot be gone on with: {}", std::strerror(errno)), "", ""};
+}
+
+Status note_position(int file, const Position& position) {
+  const auto line = fmt::format(
+      "{:<{}}\n", fmt::format("{} {} {}", position.bytes, position.time, position.pod), kPositionWidth);
+  if (::pwrite(file, line.data(), line.size(), 0) == static_cast<ssize_t>(line.size())) return {};
   return fail(ErrorKind::kUnavailable,
-              fmt::format("'stdout' of the sandbox cannot be gone on with: {}", std::strerror(errno)));
+              fmt::format("It cannot be noted how far the output came: {}", std::strerror(errno)));
+}
+
+kube::ApiRequest log_of(const kube::ObjectPath& pod) {
+  kube::ApiRequest request{.verb = "get", .path = pod};
+  request.path.subresource = "log";
+  request.query = {{"container", kContainer}, {"timestamps", "true"}};
+  return request;
 }
 
 }  // namespace
@@ -150,19 +157,45 @@ std::string ordered_time(std::string_view time) {
   return fmt::format("{}{}Z", time.substr(0, kSeconds), fraction);
 }
 
+Result<UniqueFd> open_output(const Directory& task) {
+  DROVER_TRY(const auto sandbox, task.subdirectory(kSandboxFolder));
+  // The task's user reads it as himself, whatever the daemon's umask; nobody else comes into the folder.
+  constexpr mode_t kMode = 0644;
+  DROVER_TRY(auto file, sandbox.open_file("stdout", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
+  if (::fchmod(file.get(), kMode) != 0) return Failure(cannot_go_on());
+  return file;
+}
+
 Status copy_log(kube::Api& api, const kube::ObjectPath& pod, const Directory& task, bool follow,
                 const std::stop_token& stop) {
-  auto position = read_position(task, pod.name);
-  DROVER_TRY(auto file, open_output(task, position.bytes));
-  DROVER_TRY(auto position_file, task.open_file(kPositionFile, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  kube::ApiRequest request{.verb = "get", .path = pod};
-  request.path.subresource = "log";
-  request.query = {{"container", kContainer}, {"timestamps", "true"}};
+  const auto position = read_position(task, pod.name);
+  DROVER_TRY(const auto file, open_output(task));
+  // What a copy that broke off wrote last comes again.
+  if (::ftruncate(file.get(), position.bytes) != 0) return Failure(cannot_go_on());
+  DROVER_TRY(const auto position_file, task.open_file(kPositionFile, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  auto request = log_of(pod);
   if (follow) request.query["follow"] = "true";
   if (position.time.size() > kSeconds)
     request.query["sinceTime"] = fmt::format("{}Z", std::string_view(position.time).substr(0, kSeconds));
-  LogLines lines(std::move(file), std::move(position_file), std::move(position));
+  auto noted = position.bytes;
+  LogLines lines(position, [&](const std::string& content, const Position& whole) -> Status {
+    DROVER_CHECK_OK(write_all(file.get(), content, "stdout"));
+    return std::exchange(noted, whole.bytes) == whole.bytes ? Status()
+                                                            : note_position(position_file.get(), whole);
+  });
   DROVER_CHECK_OK(api.read(request, [&](std::string_view piece) { return lines.take(piece); }, stop));
+  return lines.finish();
+}
+
+Status append_terminal_log(kube::Api& api, const kube::ObjectPath& pod, int output, std::uint64_t known,
+                           const std::stop_token& stop) {
+  LogLines lines({.pod = pod.name}, [&](std::string content, const Position&) {
+    boost::algorithm::replace_all(content, "\n", "\r\n");
+    const auto skipped = std::min<std::uint64_t>(known, content.size());
+    known -= skipped;
+    return write_all(output, std::string_view(content).substr(skipped), "stdout");
+  });
+  DROVER_CHECK_OK(api.read(log_of(pod), [&](std::string_view piece) { return lines.take(piece); }, stop));
   return lines.finish();
 }
 

@@ -5,10 +5,12 @@
 // that it has, in another life of the daemon too: a file beside it says how far it came. Of what the node
 // keeps; older lines are gone. No line is held in memory, however long it is.
 
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "kube/client/api.h"
@@ -20,6 +22,15 @@ namespace drover::pods {
 /// kNotFound when the server knows no such pod, kUnavailable with the node's words when it cannot read on.
 Status copy_log(kube::Api& api, const kube::ObjectPath& pod, const Directory& task, bool follow,
                 const std::stop_token& stop);
+
+/// What a container writes on its terminal comes another way, and is in the log all the same once its lines
+/// are whole: adds what the log has beyond the first `known` bytes to `output`, as long as the node keeps the
+/// beginning. A log has lost the '\r' that terminals have before each '\n'.
+Status append_terminal_log(kube::Api& api, const kube::ObjectPath& pod, int output, std::uint64_t known,
+                           const std::stop_token& stop);
+
+/// "stdout" of the task's sandbox, which is made if need be, to be added to. The task's user may read it.
+Result<UniqueFd> open_output(const Directory& task);
 
 /// The folder in that of a task which is shown as its sandbox.
 inline constexpr const char* kSandboxFolder = "sandbox";

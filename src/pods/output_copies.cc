@@ -3,6 +3,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/stop_after.h"
 #include "pods/log_copy.h"
 
 namespace drover::pods {
@@ -72,16 +73,8 @@ Status OutputCopies::finish(const CopyPointer& copy) {
     copy->stop.request_stop();
     ended_.wait(lock, [&] { return !copy->followed; });
   }
-  std::stop_source limit;
-  const std::stop_callback all(stop_.get_token(), [limit]() mutable { limit.request_stop(); });
-  std::jthread clock([this, limit](const std::stop_token& done) mutable {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any late;
-    if (!late.wait_for(lock, done, limits_.last_words, [] { return false; }) && !done.stop_requested())
-      limit.request_stop();
-  });
-  const auto copied = this->copy(*copy, false, limit.get_token());
+  const StopAfter limit(limits_.last_words, stop_.get_token());
+  const auto copied = this->copy(*copy, false, limit.token());
   return copied || copied.error().kind == ErrorKind::kNotFound ? Status() : copied;
 }
 

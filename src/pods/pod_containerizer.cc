@@ -11,6 +11,7 @@
 #include "base/pause.h"
 #include "container/quarantine.h"
 #include "container/task_folder.h"
+#include "pods/attachment.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
 
@@ -63,6 +64,10 @@ struct PodContainerizer::Attempt {
   }
 
   OutputCopies::CopyPointer output;
+  std::optional<AttachmentOrder> reads;    ///< what people write
+  std::unique_ptr<Attachment> attachment;  ///< while it runs and reads
+
+  bool has_terminal() const { return reads && reads->terminal; }
 };
 
 Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& api,
@@ -86,7 +91,8 @@ Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& ap
 }
 
 PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks)
-    : options_(std::move(options)),
+    : api_(api),
+      options_(std::move(options)),
       tasks_(std::move(tasks)),
       store_(api),
       outputs_(api, tasks_, options_.outputs),
@@ -247,8 +253,9 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
       return true;
     case News::kStarted:
       attempt->expected = Expected::kRunning;
+      attach(*attempt);  // before anybody may want to write
       tell_start(attempt, view);
-      outputs_.follow(attempt->output);
+      if (!attempt->has_terminal()) outputs_.follow(attempt->output);
       return true;
     case News::kEvicted:
       attempt->expected = Expected::kStopping;
@@ -293,10 +300,19 @@ void PodContainerizer::tell_end(const AttemptPointer& attempt, News news, const 
         fmt::format("exited with status {} after somebody had deleted its pod", ending.exit_status);
   }
   if (ending.finished_at == TimePoint{}) ending.finished_at = wall_clock();
-  if (const auto copied = outputs_.finish(attempt->output); !copied && options_.watcher.log)
+  if (const auto copied = finish_output(*attempt); !copied && options_.watcher.log)
     options_.watcher.log(
         fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
   options_.watcher.ended(attempt->task, std::move(ending));
+}
+
+Status PodContainerizer::finish_output(Attempt& attempt) {
+  if (attempt.attachment) attempt.attachment->finish(options_.outputs.last_words);
+  attempt.attachment.reset();
+  if (!attempt.has_terminal()) return outputs_.finish(attempt.output);
+  DROVER_TRY(const auto folder, tasks_.subdirectory(attempt.task));
+  DROVER_TRY(auto output, TerminalOutput::open(folder, attempt.path));
+  return output.catch_up(api_, stop_.get_token());
 }
 
 Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const View& view) {
@@ -341,6 +357,8 @@ Status PodContainerizer::launch(const container::Launch& launch) {
   attempt->path = path_of(read_pod(*pod));
   attempt->priority = launch.task.priority;
   attempt->output = OutputCopies::begin(attempt->task, attempt->path);
+  if (launch.task.takes_input || launch.task.terminal)
+    attempt->reads = AttachmentOrder{attempt->path, launch.task.terminal};
   attempt->pod = std::move(*pod);
   {
     const std::lock_guard lock(mutex_);
@@ -388,6 +406,10 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->uid = view->uid;
   attempt->view = view;
   attempt->output = OutputCopies::begin(task_id, attempt->path);
+  // Who writes says anew how large his terminal is.
+  if (view->takes_input)
+    attempt->reads = AttachmentOrder{attempt->path,
+                                     view->has_terminal ? std::optional(workload::Terminal{}) : std::nullopt};
   {
     const std::lock_guard lock(mutex_);
     attempts_[task_id] = attempt;
@@ -410,6 +432,7 @@ Status PodContainerizer::clean(const std::string& task_id) {
   if (attempt) {
     const std::lock_guard lock(attempt->mutex);
     attempt->over = true;
+    attempt->attachment.reset();
     OutputCopies::break_off(attempt->output);
     const auto view = view_of(attempt);
     if (view) left.insert_or_assign(view->name_space + "/" + view->name, view);
@@ -437,6 +460,25 @@ Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(
     return fail(ErrorKind::kConflict, fmt::format("The container of task '{}' does not run", task_id));
   if (!options_.server) return fail(ErrorKind::kUnsupported, "No commands are run in containers here");
   return start_exec(*options_.server, *view, request);
+}
+
+/// One that cannot be joined runs all the same.
+void PodContainerizer::attach(Attempt& attempt) {
+  if (!attempt.reads || attempt.attachment || !options_.server) return;
+  auto opened = [&]() -> Result<std::unique_ptr<Attachment>> {
+    DROVER_TRY(auto folder, tasks_.subdirectory(attempt.task));
+    return Attachment::open(api_, *options_.server, std::move(folder), *attempt.reads);
+  }();
+  if (opened)
+    attempt.attachment = std::move(*opened);
+  else if (options_.watcher.log)
+    options_.watcher.log(
+        fmt::format("Task '{}' cannot be written to: {}", attempt.task, to_string(opened.error())));
+}
+
+Result<UniqueFd> PodContainerizer::connect_input(const std::string& task_id) {
+  DROVER_TRY(const auto folder, tasks_.subdirectory(task_id));
+  return container::connect_input(folder);
 }
 
 // Folders

@@ -51,6 +51,7 @@ class PodContainerizer final : public container::Containerizer {
   Status forget(const std::string& task_id) override;
   Result<std::unique_ptr<container::ExecProcess>> exec(const std::string& task_id,
                                                        const container::ExecRequest& request) override;
+  Result<UniqueFd> connect_input(const std::string& task_id) override;
   std::vector<std::string> known() const override;
   Result<container::FolderView> examine(const std::string& task_id) const override;
   Status end(const std::string& task_id) override { return clean(task_id); }
@@ -73,11 +74,13 @@ class PodContainerizer final : public container::Containerizer {
   // Of what is done; the attempt's mutex is held:
   void look_at(const AttemptPointer& attempt);
   Status make(const AttemptPointer& attempt);
+  void attach(Attempt& attempt);
   /// Whether there may be more to do.
   bool tell(const AttemptPointer& attempt, News news, const View& view);
   void tell_start(const AttemptPointer& attempt, const View& view);
   Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
   void tell_end(const AttemptPointer& attempt, News news, const View& view);
+  Status finish_output(Attempt& attempt);
   /// Until it is done.
   void let_go(const View& view);
 
@@ -85,6 +88,7 @@ class PodContainerizer final : public container::Containerizer {
   void later(const AttemptPointer& attempt);
   AttemptPointer find(const std::string& task_id) const;
 
+  kube::Api& api_;
   const PodContainerizerOptions options_;
   const Directory tasks_;
   PodStore store_;

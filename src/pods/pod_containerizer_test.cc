@@ -429,6 +429,22 @@ TEST_F(PodContainerizerTest, WhatWasToldLateChangesNothing) {
   EXPECT_THAT(told_.lines(3), Contains("ended t 143 stopped"));
 }
 
+TEST_F(PodContainerizerTest, ALogHasWhatATerminalHasShownAndItsLineEndsAreATerminals) {
+  node_logs("2026-11-27T14:00:00Z one\n2026-11-27T14:00:01Z two\n");
+  const auto append = [&](std::uint64_t known) {
+    const FakeTree folder;
+    const auto parent = Directory::create(folder.root()).value();
+    EXPECT_TRUE(parent.make_subdirectory(kSandboxFolder, 0755));
+    const auto output = open_output(parent).value();
+    EXPECT_TRUE(append_terminal_log(api_, {kube::kPods, "drover-ann", "t-0"}, output.get(), known, {}));
+    return read_file(folder.root() + "/sandbox/stdout").value();
+  };
+  EXPECT_EQ(append(0), "one\r\ntwo\r\n");
+  EXPECT_EQ(append(5), "two\r\n");
+  EXPECT_EQ(append(7), "o\r\n");
+  EXPECT_EQ(append(1000), "");
+}
+
 TEST(OrderedTime, IsOrderedAsTimeIs) {
   EXPECT_LT(ordered_time("2026-11-27T14:00:00Z"), ordered_time("2026-11-27T14:00:00.5Z"));
   EXPECT_LT(ordered_time("2026-11-27T14:00:00.5Z"), ordered_time("2026-11-27T14:00:00.51Z"));

@@ -205,6 +205,9 @@ PodView read_pod(const json& pod) {
   view.uid = kube::text_at(pod, "/metadata/uid");
   view.node = kube::text_at(pod, "/spec/nodeName");
   view.address = kube::text_at(pod, "/status/podIP");
+  const auto& container = item(part(part(pod, "spec"), "containers"), "name", kContainer);
+  view.takes_input = part(container, "stdin") == true;
+  view.has_terminal = part(container, "tty") == true;
   view.gpus = words(text(part(part(pod, "metadata"), "annotations"), kube::kChosenGpusAnnotation));
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);

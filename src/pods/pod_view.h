@@ -35,6 +35,7 @@ struct PodView {
   std::string address;                  ///< its own, or the node's where it has the node's network
   std::vector<std::string> gpus;        ///< UUIDs, as far as the scheduler has told
   std::optional<TimePoint> started_at;  ///< its container
+  bool takes_input = false, has_terminal = false;
   /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the
   /// message says what is known.
   workload::Ending ending;

@@ -59,6 +59,7 @@ class PodWriter {
     files();
     network();
     ending();
+    input();
     what_there_is_not();
     if (!mistakes_.empty()) return tl::unexpected(std::move(mistakes_));
     spec_["containers"] = json::array({std::move(container_)});
@@ -245,12 +246,18 @@ class PodWriter {
     if (const auto name = priority_class(task_.priority); !name.empty()) spec_["priorityClassName"] = name;
   }
 
+  /// Without a terminal its end can be told only by the end of the connection.
+  void input() {
+    if (!task_.terminal && !task_.takes_input) return;
+    container_["stdin"] = true;
+    container_["tty"] = task_.terminal.has_value();
+    container_["stdinOnce"] = !task_.terminal;
+  }
+
   void what_there_is_not() {
     if (task_.privileged) refuse("/privileged", "on a cluster no task is privileged", "leave it out");
     if (!task_.devices.empty())
       refuse("/devices", "on a cluster no devices of other vendors are given so far", "leave them out");
-    if (task_.terminal || task_.takes_input)
-      refuse("/stdin", "on a cluster a task takes no input so far", "leave it out");
     if (task_.batch.idle_timeout)
       refuse("/idle_timeout", "on a cluster nobody looks so far whether GPUs do nothing", "leave it out");
     if (task_.processes)

@@ -48,6 +48,20 @@ std::vector<std::string> refused(const Task& task, const PodSettings& settings =
   return paths;
 }
 
+TEST(PodWriter, InputEndsWithItsConnectionUnlessItIsATerminal) {
+  const auto container_of = [](const workload::Task& task) {
+    return written(task).at("spec").at("containers").at(0);
+  };
+  auto asks = task();
+  EXPECT_FALSE(container_of(asks).contains("stdin"));
+  asks.takes_input = true;
+  EXPECT_EQ(container_of(asks).at("stdinOnce"), true);
+  EXPECT_EQ(container_of(asks).at("tty"), false);
+  asks.terminal = workload::Terminal{};
+  EXPECT_EQ(container_of(asks).at("stdinOnce"), false);
+  EXPECT_EQ(container_of(asks).at("tty"), true);
+}
+
 TEST(PodWriter, AsksForExactlyWhatTheTaskIsToHave) {
   const auto pod = written(task());
   EXPECT_EQ(pod["metadata"]["name"], "6fcb514b0d1c-3");
@@ -242,14 +256,13 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   bad.batch.idle_timeout = std::chrono::milliseconds(1000);
   bad.devices = {"vendor.com/net=eth1"};
   bad.fetch = std::vector<workload::Fetch>{{.uri = "http://x/y"}};
-  bad.takes_input = true;
   bad.processes = 7;
   bad.name_space = "team";
   bad.resources.nic = workload::Preference::kRequire;
   bad.resources.share.milli = 500;
-  EXPECT_THAT(refused(bad), ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch",
-                                                            "/stdin", "/processes", "/namespace", "/nic",
-                                                            "/gpu_share", "/idle_timeout"));
+  EXPECT_THAT(refused(bad),
+              ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/processes",
+                                              "/namespace", "/nic", "/gpu_share", "/idle_timeout"));
   for (const auto* image :
        {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
     auto local = task();

@@ -49,6 +49,7 @@ using boost::system::error_code;
 using nlohmann::json;
 
 constexpr std::chrono::seconds kOpening{30};
+constexpr std::chrono::milliseconds kLook{100};  ///< whether it is to stop
 constexpr std::size_t kPiece = 16 << 10;
 constexpr std::size_t kMostMessage = 4 << 20;
 constexpr int kNotExecutable = 126, kNotThere = 127;
@@ -57,8 +58,12 @@ constexpr const char* kProtocols = "v5.channel.k8s.io, v4.channel.k8s.io";
 constexpr char kInput = 0, kOutput = 1, kErrors = 2, kStatus = 3, kResize = 4,
                kClose = static_cast<char>(255);
 
+ObjectPath path_of(const RemoteCommandRequest& request) {
+  return {kPods, request.name_space, request.pod, request.command.empty() ? "attach" : "exec"};
+}
+
 std::string target_of(const RemoteCommandRequest& request) {
-  auto target = url_path({kPods, request.name_space, request.pod, "exec"});
+  auto target = url_path(path_of(request));
   target += fmt::format("?container={}&stdin=true&stdout=true&stderr={}&tty={}", url_text(request.container),
                         !request.tty, request.tty);
   for (const auto& word : request.command) target += "&command=" + url_text(word);
@@ -80,7 +85,7 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
       : config_(config), request_(request) {}
 
   /// Blocks.
-  Status open() {
+  Status open(const std::stop_token& stop) {
     DROVER_CHECK_OK(make_descriptors());
     const auto url = boost::urls::parse_uri(config_.url);
     if (!url || url->scheme_id() != boost::urls::scheme::https)
@@ -90,7 +95,9 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     DROVER_CHECK_OK(trust());
     std::optional<Status> opened;
     asio::co_spawn(context_, [&]() -> asio::awaitable<void> { opened = co_await connect(); }, asio::detached);
-    context_.run_for(kOpening);
+    for (const auto until = std::chrono::steady_clock::now() + kOpening;
+         !opened && !stop.stop_requested() && std::chrono::steady_clock::now() < until;)
+      context_.run_for(kLook);
     if (!opened)
       return fail(ErrorKind::kTimeout,
                   fmt::format("The API server did not start the command within {} s", kOpening.count()));
@@ -202,9 +209,11 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     co_await stream_->async_handshake(answer, host_, target_of(request_), done());
     if (error == websocket::error::upgrade_declined) {
       const auto refusal = read_refusal(static_cast<int>(answer.result_int()), answer.body());
-      co_return Failure(
-          refusal_error(refusal, fmt::format("Failed to run a command in pod '{}'", request_.pod),
-                        {.verb = "create", .path = {kPods, request_.name_space, request_.pod, "exec"}}));
+      co_return Failure(refusal_error(
+          refusal,
+          fmt::format("Failed to {} pod '{}'", request_.command.empty() ? "attach to" : "run a command in",
+                      request_.pod),
+          {.verb = "create", .path = path_of(request_)}));
     }
     if (error) co_return failed("run the command");
     half_closes_ = answer[beast::http::field::sec_websocket_protocol].starts_with("v5");
@@ -328,9 +337,10 @@ Result<int> read_exit_status(const std::string& text) {
 RemoteCommand::RemoteCommand(std::shared_ptr<Session> session) : session_(std::move(session)) {}
 
 Result<std::unique_ptr<RemoteCommand>> RemoteCommand::start(const ServerConfig& config,
-                                                            const RemoteCommandRequest& request) {
+                                                            const RemoteCommandRequest& request,
+                                                            const std::stop_token& stop) {
   auto session = std::make_shared<Session>(config, request);
-  DROVER_CHECK_OK(session->open());
+  DROVER_CHECK_OK(session->open(stop));
   session->run();
   return std::unique_ptr<RemoteCommand>(new RemoteCommand(std::move(session)));
 }

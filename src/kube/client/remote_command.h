@@ -1,10 +1,11 @@
 #pragma once
 
-// A command in the container of a pod, by the API server: its input and outputs as descriptors, over a
-// WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older servers). Whoever lets go of
-// it ends the connection; what the command has started may go on.
+// A command in the container of a pod, or the container's own first process, by the API server: its input and
+// outputs as descriptors, over a WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older
+// servers). Whoever lets go of it ends the connection; what the command has started may go on.
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace drover::kube {
 
 struct RemoteCommandRequest {
   std::string name_space, pod, container;
-  std::vector<std::string> command;
+  std::vector<std::string> command = {};  ///< none: the first process, which runs already
   bool tty = false;
   int rows = 24, columns = 80;  ///< of the terminal
 };
@@ -23,9 +24,10 @@ struct RemoteCommandRequest {
 /// Not thread safe.
 class RemoteCommand {
  public:
-  /// Blocks until it runs, 30 s at most. Errors are those of kube::Api.
+  /// Blocks until it runs, 30 s at most, or soon after a stop is requested. Errors are those of kube::Api.
   static Result<std::unique_ptr<RemoteCommand>> start(const ServerConfig& config,
-                                                      const RemoteCommandRequest& request);
+                                                      const RemoteCommandRequest& request,
+                                                      const std::stop_token& stop = {});
   ~RemoteCommand();
   RemoteCommand(const RemoteCommand&) = delete;
   RemoteCommand& operator=(const RemoteCommand&) = delete;
