@@ -16,15 +16,17 @@ from kube.settings import NodeSettings, Settings
 from kube_node import GPU, run_agent
 
 PROBE = pathlib.Path("/probe")  # in the image
-SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()))
+# Pods that have ended are removed as soon as some do, and the API server forgets what was before: both happen on large clusters.
+FLAGS = {"kube-controller-manager": ("--terminated-pod-gc-threshold=50",), "kube-apiserver": ("--etcd-compaction-interval=5s",)}
+SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), flags=FLAGS)
 
 _equipped = None  # the cluster that has agents and a scheduler
 
 
-def equipped(profile):
+def equipped(profile, settings=SETTINGS):
     """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give."""
     global _equipped
-    cluster = case.shared(SETTINGS)
+    cluster = case.shared(settings)
     if _equipped is not cluster:
         _equipped = cluster
         helm = kube_install.Helm(cluster)
@@ -45,8 +47,10 @@ def equipped(profile):
 
 
 class ClusterDaemon(drover.Daemon):
+    settings = SETTINGS
+
     def __init__(self, profile="dgx1-v100", arguments=(), **more):
-        self.cluster = equipped(profile)
+        self.cluster = equipped(profile, self.settings)
         super().__init__(None, ["--engine", "kubernetes", "--kubeconfig", self.cluster.kubeconfig, "--default-image", kube.SHELL,
                                 "--helper-image", kube_install.IMAGE, *arguments], **more)
         self.probe = PROBE

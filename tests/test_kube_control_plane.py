@@ -173,6 +173,7 @@ class ControlPlaneTest(kube.ClusterTest):
         task = self.drover("run", *SMALL, "--detach", "--priority", "7", "--", "/probe", "sleep", "1000").out.strip()
         wait_for(lambda: self.drover("exec", task, "--", "/probe", "exit", "0").status == 0, lambda: f"{self.drover('inspect', task)}; {self.log()}")
         self.drover("stop", task)
+        self.assertEqual(self.drover("run", *SMALL, "--interactive", "--", "/probe", "sleep", "5").status, 0)
         gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
         self.assertEqual(gang.status, 0, gang)
         rules_of = {"queue": "lab/vision", "quota": "user:ann"}
