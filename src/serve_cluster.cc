@@ -23,6 +23,7 @@
 #include "pods/cluster_nodes.h"
 #include "pods/pod_containerizer.h"
 #include "pods/pod_view.h"
+#include "pods/release.h"
 #include "pods/rule_keeper.h"
 #include "task_space.h"
 
@@ -113,6 +114,10 @@ class ClusterDaemon {
 
   Status start(Opened opened) {
     DROVER_TRY(const auto version, kube::server_version(*api_));
+    if (fenced_) {
+      const auto lease = lease_of(api_->config().name_space, options_.lease);
+      DROVER_CHECK_OK(pods::note_journal(*fenced_, lease.name_space, lease.name, opened.id));
+    }
     const placement::Node cluster{.name = kClusterName};
     auto state = control::restore(std::move(opened.journaled), cluster);
     state.placed_by_others = true;

@@ -12,7 +12,6 @@ using nlohmann::json;
 
 const kube::Resource kNameSpaces = {"", "v1", "namespaces"};
 const kube::Resource kServices = {"", "v1", "services"};
-const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses"};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
 Result<std::optional<json>> there(Result<json> answer) {

@@ -16,6 +16,8 @@
 
 namespace drover::pods {
 
+inline const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses"};
+
 class PodStore {
  public:
   explicit PodStore(kube::Api& api) : api_(api) {}
