@@ -20,7 +20,7 @@ class Api:
     """Safe for several threads."""
 
     def __init__(self, socket):
-        self._socket = socket
+        self.socket = socket
         self._resources = {}  # any name of a kind -> its path under the root, whether it is namespaced, its plural
 
     @staticmethod
@@ -42,7 +42,7 @@ class Api:
 
     def request(self, method, path, body=None, accept="application/json", timeout=60):
         """The decoded answer, or its text; ApiError for anything but success."""
-        with contextlib.closing(drover.UnixConnection(self._socket, timeout)) as connection:
+        with contextlib.closing(drover.UnixConnection(self.socket, timeout)) as connection:
             connection.request(method, path, json.dumps(body) if body is not None else None,
                                {"Accept": accept, "Content-Type": "application/json"})
             response = connection.getresponse()
