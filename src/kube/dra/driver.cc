@@ -9,11 +9,10 @@
 #include <thread>
 #include <utility>
 
-#include "base/files.h"
 #include "kube/dra/attributes.h"
 #include "kube/dra/health_board.h"
 #include "kube/dra/services.h"
-#include "kube/rpc/socket_server.h"
+#include "kube/rpc/kubelet_plugin.h"
 
 namespace drover::kube::dra {
 namespace {
@@ -85,8 +84,6 @@ struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
        std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
       : options(std::move(given)),
-        plugin_folder(plugin_folder_of(options)),
-        registry_folder(options.kubelet_folder + "/plugins_registry"),
         preparer({.driver = options.driver,
                   .pool = options.node,
                   .source = std::move(claims),
@@ -98,11 +95,16 @@ struct Driver::Impl {
         publisher(std::move(slices), options.driver, options.node),
         services({.driver = options.driver,
                   .pool = options.node,
-                  .endpoint = plugin_folder + "/dra.sock",
                   .prepare = [this](const ClaimReference& claim) { return prepare(claim); },
-                  .unprepare = [this](const std::string& uid) { return unprepare(uid); },
-                  .registered = [this](const std::string& error) { registered(error); }},
+                  .unprepare = [this](const std::string& uid) { return unprepare(uid); }},
                  board),
+        plugin({.kubelet_folder = options.kubelet_folder,
+                .type = "DRAPlugin",
+                .name = options.driver,
+                .socket = "dra.sock",
+                .versions = Services::names(),
+                .registered = [this](const std::string& error) { registered(error); }},
+               services.all()),
         server_thread([this](const std::stop_token& stop) { serve(stop); }),
         api_thread([this](const std::stop_token& stop) { talk_to_api(stop); }) {}
 
@@ -111,9 +113,6 @@ struct Driver::Impl {
     api_thread.request_stop();
     server_thread.join();
     api_thread.join();
-    // The kubelet is to see the registration go first.
-    registration_server.reset();
-    driver_server.reset();
   }
 
   void notify(const std::function<void(const std::string&)>& whom, const std::string& text) const {
@@ -161,26 +160,10 @@ struct Driver::Impl {
 
   void serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      note(&DriverState::sockets, keep_sockets());
+      note(&DriverState::sockets, plugin.keep());
       std::unique_lock lock(mutex);
       wake_server.wait_for(lock, stop, options.poll_interval, [] { return false; });
     }
-  }
-
-  Status keep_sockets() {
-    if (!driver_server || !driver_server->is_there()) {
-      DROVER_TRY(const auto folder, Directory::create(plugin_folder, 0750));
-      // The old one would take the new one's place away with it.
-      driver_server.reset();
-      DROVER_TRY(driver_server, SocketServer::listen(folder.path() + "/dra.sock", services.of_driver()));
-    }
-    if (!registration_server || !registration_server->is_there()) {
-      DROVER_TRY(const auto folder, Directory::create(registry_folder, 0750));
-      registration_server.reset();
-      DROVER_TRY(registration_server, SocketServer::listen(folder.path() + "/" + options.driver + "-reg.sock",
-                                                           services.of_registration()));
-    }
-    return {};
   }
 
   void talk_to_api(const std::stop_token& stop) {
@@ -256,14 +239,12 @@ struct Driver::Impl {
   }
 
   DriverOptions options;
-  std::string plugin_folder, registry_folder;
   HealthBoard board;
   Preparer preparer;
   Publisher publisher;        ///< this and the next two: the API thread's
   ServerKnows server;         ///< as far as it has shown
   bool server_asked = false;  ///< for its version, since it failed last
   Services services;
-  std::optional<SocketServer> driver_server, registration_server;  ///< the serving thread's
 
   mutable std::mutex mutex;  ///< of what follows
   std::condition_variable_any wake, wake_server;
@@ -273,6 +254,7 @@ struct Driver::Impl {
   steady_clock::time_point next_check = steady_clock::now();
   steady_clock::time_point uneasy_until;
 
+  KubeletPlugin plugin;  ///< the serving thread's; goes before what its calls use
   std::jthread server_thread, api_thread;
 };
 

@@ -11,7 +11,6 @@
 #include "protocol/dra_health_v1alpha1.grpc.pb.h"
 #include "protocol/dra_v1.grpc.pb.h"
 #include "protocol/dra_v1beta1.grpc.pb.h"
-#include "protocol/plugin_registration.grpc.pb.h"
 
 namespace drover::kube::dra {
 namespace {
@@ -148,36 +147,6 @@ class HealthService final : public Version::Service {
   const HealthBoard& board_;
 };
 
-class RegistrationService final : public pluginregistration::Registration::Service {
- public:
-  explicit RegistrationService(const ServiceCalls& calls) : calls_(calls) {}
-
-  grpc::Status GetInfo(grpc::ServerContext* /*context*/, const pluginregistration::InfoRequest* /*request*/,
-                       pluginregistration::PluginInfo* info) override {
-    info->set_type("DRAPlugin");
-    info->set_name(calls_.driver);
-    info->set_endpoint(calls_.endpoint);
-    // The kubelet takes the first of each kind that it knows.
-    for (const char* service :
-         {"v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"})
-      info->add_supported_versions(service);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status NotifyRegistrationStatus(
-      grpc::ServerContext* /*context*/, const pluginregistration::RegistrationStatus* status,
-      pluginregistration::RegistrationStatusResponse* /*response*/) override {
-    if (status->plugin_registered())
-      calls_.registered("");
-    else
-      calls_.registered(status->error().empty() ? "no reason given" : status->error());
-    return grpc::Status::OK;
-  }
-
- private:
-  const ServiceCalls& calls_;
-};
-
 }  // namespace
 
 struct Services::Parts {
@@ -189,7 +158,6 @@ struct Services::Parts {
   PluginService<DraV1beta1> old_plugin{calls};
   HealthService<HealthV1> health;
   HealthService<HealthV1alpha1> old_health;
-  RegistrationService registration{calls};
 };
 
 Services::Services(ServiceCalls calls, const HealthBoard& board)
@@ -197,12 +165,12 @@ Services::Services(ServiceCalls calls, const HealthBoard& board)
 
 Services::~Services() = default;
 
-std::vector<grpc::Service*> Services::of_driver() const {
+std::vector<grpc::Service*> Services::all() const {
   return {&parts_->plugin, &parts_->old_plugin, &parts_->health, &parts_->old_health};
 }
 
-std::vector<grpc::Service*> Services::of_registration() const {
-  return {&parts_->registration};
+std::vector<std::string> Services::names() {
+  return {"v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"};
 }
 
 }  // namespace drover::kube::dra

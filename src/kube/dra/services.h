@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kubelet calls: the driver's services in every version that kubelets since 1.32 speak, and its
-// registration. Handlers run on threads of gRPC's.
+// What the kubelet calls: the driver's services in every version that kubelets since 1.32 speak. Handlers run
+// on threads of gRPC's.
 
 #include <functional>
 #include <memory>
@@ -23,11 +23,8 @@ namespace drover::kube::dra {
 struct ServiceCalls {
   std::string driver;
   std::string pool;
-  std::string endpoint;  ///< path of the socket that serves the driver
   std::function<Result<PreparedClaim>(const ClaimReference&)> prepare;
   std::function<Status(const std::string& uid)> unprepare;
-  /// What the kubelet says of the registration: "" when it is done, or what it does not like.
-  std::function<void(const std::string& error)> registered;
 };
 
 class Services {
@@ -36,10 +33,9 @@ class Services {
   Services(ServiceCalls calls, const HealthBoard& board);
   ~Services();
 
-  /// For the driver's own socket.
-  std::vector<grpc::Service*> of_driver() const;
-  /// For the socket by which the kubelet finds it.
-  std::vector<grpc::Service*> of_registration() const;
+  std::vector<grpc::Service*> all() const;
+  /// Their names, as the driver registers with: the newer first.
+  static std::vector<std::string> names();
 
  private:
   struct Parts;
