@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "base/disk_space.h"
 #include "base/files.h"
-#include "container/disk_space.h"
 #include "task_processes.h"
 
 namespace drover {
@@ -14,8 +14,8 @@ Result<std::uint64_t> space_of(const Directory& folder, const std::vector<pid_t>
   struct stat info{};
   if (::fstat(folder.fd(), &info) != 0)
     return fail_errno(fmt::format("Failed to look at '{}'", folder.path()), errno);
-  return container::disk_space_below(folder).map(
-      [&](std::uint64_t named) { return named + container::disk_space_of_nameless(processes, info.st_dev); });
+  return disk_space_below(folder).map(
+      [&](std::uint64_t named) { return named + disk_space_of_nameless(processes, info.st_dev); });
 }
 
 }  // namespace

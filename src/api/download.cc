@@ -22,7 +22,7 @@ std::string safe_file_name(const std::string& path) {
   return name;
 }
 
-asio::awaitable<void> send_file(FairPool& pool, uid_t caller, std::shared_ptr<const SandboxFile> file,
+asio::awaitable<void> send_file(FairPool& pool, uid_t caller, std::shared_ptr<const SandboxContent> file,
                                 BodyWriter& writer) {
   for (std::uint64_t offset = 0; offset < file->size;) {
     const auto length = std::min<std::uint64_t>(kPiece, file->size - offset);
@@ -35,8 +35,8 @@ asio::awaitable<void> send_file(FairPool& pool, uid_t caller, std::shared_ptr<co
 
 }  // namespace
 
-Response download_response(FairPool& pool, uid_t caller, SandboxFile opened, const std::string& path) {
-  const auto file = std::make_shared<const SandboxFile>(std::move(opened));
+Response download_response(FairPool& pool, uid_t caller, SandboxContent opened, const std::string& path) {
+  const auto file = std::make_shared<const SandboxContent>(std::move(opened));
   Response response;
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Content-Disposition",

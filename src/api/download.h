@@ -5,13 +5,13 @@
 #include <string>
 
 #include "api/http.h"
-#include "api/sandbox.h"
 #include "base/fair_pool.h"
+#include "base/sandbox.h"
 
 namespace drover::api {
 
 /// To be kept under the last part of `path`. Sends exactly `file.size` bytes, or fails: a file that shrinks
 /// meanwhile cannot be sent whole. The pool outlives the response.
-Response download_response(FairPool& pool, uid_t caller, SandboxFile file, const std::string& path);
+Response download_response(FairPool& pool, uid_t caller, SandboxContent file, const std::string& path);
 
 }  // namespace drover::api

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/sandbox.h"
 #include "base/result.h"
+#include "base/sandbox.h"
 
 namespace drover::api {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/sandbox.h"
 #include "base/units.h"
 #include "cdi/specification.h"
 #include "container/exec.h"
@@ -172,6 +173,10 @@ class Containerizer {
   virtual Quarantine quarantined() const = 0;
   /// The folder with stdout, stderr and the task's own files.
   virtual std::string sandbox(const std::string& task_id) const = 0;
+  /// The same files, wherever they are.
+  virtual std::shared_ptr<const SandboxReader> files(const std::string& task_id) const {
+    return std::make_shared<const FolderReader>(sandbox(task_id));
+  }
 };
 
 }  // namespace drover::container

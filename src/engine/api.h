@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/sandbox.h"
 #include "base/units.h"
 #include "base/users.h"
 #include "control/controller.h"
@@ -172,6 +173,12 @@ class Views {
   virtual Later<Result<ExplanationView>> explain(const Caller& caller, const std::string& id) const = 0;
   /// The sandbox folder of a task that the caller may read.
   virtual Result<std::string> sandbox(const Caller& caller, const std::string& id) const = 0;
+  /// The files of that sandbox, wherever it is: on a cluster there is more of it than the folder has.
+  virtual Result<std::shared_ptr<const SandboxReader>> files(const Caller& caller,
+                                                             const std::string& id) const {
+    DROVER_TRY(auto folder, sandbox(caller, id));
+    return std::make_shared<const FolderReader>(std::move(folder));
+  }
   /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be
   /// called on any thread.
   virtual std::string sandbox_of(const std::string& id) const = 0;

@@ -86,6 +86,8 @@ class LocalEngine final : public Api {
   void connect_input(const Caller& caller, const std::string& id,
                      std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
   Result<std::string> sandbox(const Caller& caller, const std::string& id) const override;
+  Result<std::shared_ptr<const SandboxReader>> files(const Caller& caller,
+                                                     const std::string& id) const override;
   std::string sandbox_of(const std::string& id) const override;
   Later<std::vector<QueueView>> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;

@@ -145,6 +145,12 @@ Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string
   return sandbox_of(record->task.id);
 }
 
+Result<std::shared_ptr<const SandboxReader>> LocalEngine::files(const Caller& caller,
+                                                                const std::string& id) const {
+  DROVER_TRY(const auto* record, find_task(state_, caller, id));
+  return executor_.containerizer()->files(record->task.id);
+}
+
 std::string LocalEngine::sandbox_of(const std::string& id) const {
   return executor_.containerizer()->sandbox(id);
 }

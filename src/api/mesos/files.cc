@@ -26,7 +26,7 @@ using nlohmann::json;
 constexpr std::size_t kPage = 64 * 1024;
 
 struct Place {
-  std::string folder;  ///< of the sandbox, on the machine
+  std::shared_ptr<const SandboxReader> sandbox;
   std::string task;
   std::string inside;  ///< path in the sandbox
   std::string prefix;  ///< of `path`, up to the sandbox
@@ -46,9 +46,9 @@ tl::expected<Place, Response> find_place(const Services& services, const engine:
   place.task = path.substr(begin, end - begin);
   place.prefix = path.substr(0, end);
   place.inside = end < path.size() ? path.substr(end + 1) : "";
-  auto folder = services.daemon->sandbox(caller, place.task);
-  if (!folder) return missing();
-  place.folder = std::move(*folder);
+  auto sandbox = services.daemon->files(caller, place.task);
+  if (!sandbox) return missing();
+  place.sandbox = std::move(*sandbox);
   return place;
 }
 
@@ -103,9 +103,8 @@ std::optional<std::int64_t> number_of(const Request& request, const std::string&
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-Result<SandboxFile> open_file(const Place& place, const User& reader) {
-  DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
-  return sandbox.file(place.inside);
+Result<SandboxContent> open_file(const Place& place, const User& reader) {
+  return place.sandbox->file(reader, place.inside);
 }
 
 Result<FilePiece> read_piece(const Place& place, const User& reader, WantedPiece wanted) {
@@ -119,8 +118,7 @@ Result<FilePiece> read_piece(const Place& place, const User& reader, WantedPiece
 }
 
 Result<std::vector<ListedFile>> list_folder(const Place& place, const User& reader) {
-  DROVER_TRY(const auto sandbox, Sandbox::open(place.folder, reader));
-  DROVER_TRY(auto files, sandbox.browse(place.inside));
+  DROVER_TRY(auto files, place.sandbox->browse(reader, place.inside));
   Names names;
   const auto folder = place.inside.empty() ? place.prefix : place.prefix + "/" + place.inside;
   std::vector<ListedFile> listed;

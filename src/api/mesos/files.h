@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/router.h"
-#include "api/sandbox.h"
+#include "base/sandbox.h"
 
 namespace drover::api::mesos {
 

@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "api/sandbox.h"
 #include "base/base64.h"
 #include "base/json_writer.h"
+#include "base/sandbox.h"
 
 namespace drover::api::mesos {
 namespace {

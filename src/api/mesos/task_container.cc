@@ -7,7 +7,7 @@
 #include <array>
 
 #include "api/mesos/task_info.h"
-#include "api/sandbox.h"
+#include "base/sandbox.h"
 #include "workload/docker_parameters.h"
 
 namespace drover::api::mesos {

@@ -4,8 +4,8 @@
 #include "api/download.h"
 #include "api/native/handlers.h"
 #include "api/native/views.h"
-#include "api/sandbox.h"
 #include "api/workers.h"
+#include "base/sandbox.h"
 
 namespace drover::api {
 
@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxLength = 512 * 1024;
 constexpr std::int64_t kMaxOffset = std::int64_t{1} << 62;
 
 /// offset -1 asks for the size alone, as Mesos' /files/read does.
-Result<Response> read_page(const SandboxFile& file, std::int64_t offset, std::int64_t length) {
+Result<Response> read_page(const SandboxContent& file, std::int64_t offset, std::int64_t length) {
   std::string bytes;
   if (offset >= 0) {
     DROVER_TRY(bytes, file.read(static_cast<std::uint64_t>(offset), static_cast<std::size_t>(length)));
@@ -31,13 +31,10 @@ Result<Response> read_page(const SandboxFile& file, std::int64_t offset, std::in
   return json_response(value);
 }
 
-asio::awaitable<Result<SandboxFile>> open_file(const Services& services, const Request& request,
-                                               std::string path) {
-  DROVER_CO_TRY(auto folder, services.daemon->sandbox(*request.caller, request.parameters.at("id")));
-  const auto open = [folder, path, reader = request.caller->user]() -> Result<SandboxFile> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(folder, reader));
-    return sandbox.file(path);
-  };
+asio::awaitable<Result<SandboxContent>> open_file(const Services& services, const Request& request,
+                                                  std::string path) {
+  DROVER_CO_TRY(auto sandbox, services.daemon->files(*request.caller, request.parameters.at("id")));
+  const auto open = [sandbox, path, reader = request.caller->user] { return sandbox->file(reader, path); };
   co_return co_await on_pool(services.workers->files, request.caller->user.uid, open);
 }
 
@@ -47,11 +44,10 @@ asio::awaitable<Result<Response>> browse_files(const Services& services, const R
   Query query(request);
   const auto path = query.text("path");
   DROVER_CO_CHECK_OK(query.finish());
-  DROVER_CO_TRY(auto folder, services.daemon->sandbox(*request.caller, request.parameters.at("id")));
+  DROVER_CO_TRY(auto sandbox, services.daemon->files(*request.caller, request.parameters.at("id")));
   // The text of a large folder is large, too: it is made beside the strand.
-  const auto browse = [folder, path, reader = request.caller->user]() -> Result<Response> {
-    DROVER_TRY(const auto sandbox, Sandbox::open(folder, reader));
-    DROVER_TRY(const auto found, sandbox.browse(path));
+  const auto browse = [sandbox, path, reader = request.caller->user]() -> Result<Response> {
+    DROVER_TRY(const auto found, sandbox->browse(reader, path));
     json files = json::array();
     for (const auto& file : found) files.push_back(view(file));
     return json_response({{"path", path}, {"files", std::move(files)}});

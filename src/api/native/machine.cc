@@ -82,7 +82,7 @@ asio::awaitable<Result<Response>> get_backup(const Services& services, const Req
   struct stat info{};
   if (::fstat(copy->get(), &info) != 0) co_return fail_errno("Failed to look at the copy", errno);
   SandboxFile file{std::move(*copy), static_cast<std::uint64_t>(info.st_size), info.st_ino};
-  co_return download_response(services.workers->files, request.caller->user.uid, std::move(file),
+  co_return download_response(services.workers->files, request.caller->user.uid, content_of(std::move(file)),
                               "drover.backup");
 }
 

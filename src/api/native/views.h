@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "api/log_reader.h"
-#include "api/sandbox.h"
 #include "base/json_writer.h"
 #include "base/result.h"
+#include "base/sandbox.h"
 #include "engine/api.h"
 #include "engine/images.h"
 #include "gpu/device.h"

@@ -1,4 +1,4 @@
-#include "container/disk_space.h"
+#include "base/disk_space.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "base/fake_tree.h"
 
-namespace drover::container {
+namespace drover {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ TEST_F(DiskSpaceTest, CountsWhatHasNoNameAnyMore) {
 }
 
 }  // namespace
-}  // namespace drover::container
+}  // namespace drover

@@ -1,4 +1,4 @@
-#include "api/sandbox.h"
+#include "base/sandbox.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/testing/fake_daemon.h"
+#include "base/fake_tree.h"
 
-namespace drover::api {
+namespace drover {
 namespace {
 
 class SandboxTest : public ::testing::Test {
@@ -22,7 +22,7 @@ class SandboxTest : public ::testing::Test {
   void SetUp() override {
     std::filesystem::create_directories(box_ + "/sub");
     std::ofstream(box_ + "/sub/answer") << "forty-two";
-    std::ofstream(folder_.path() + "/secret") << "not yours";
+    std::ofstream(folder_.root() + "/secret") << "not yours";
   }
   Sandbox sandbox() { return Sandbox::open(box_, user_of(::geteuid(), ::getegid()).value()).value(); }
   ErrorKind refused(const std::string& path) {
@@ -31,8 +31,8 @@ class SandboxTest : public ::testing::Test {
     return file ? ErrorKind::kInternal : file.error().kind;
   }
 
-  testing::TemporaryFolder folder_;
-  std::string box_ = folder_.path() + "/box";
+  FakeTree folder_;
+  std::string box_ = folder_.root() + "/box";
 };
 
 TEST_F(SandboxTest, BrowsesByNameWithKinds) {
@@ -55,8 +55,8 @@ TEST_F(SandboxTest, ReadsPages) {
 
 TEST_F(SandboxTest, NoPathLeadsOut) {
   ASSERT_EQ(::symlink("../secret", (box_ + "/up").c_str()), 0);
-  ASSERT_EQ(::symlink((folder_.path() + "/secret").c_str(), (box_ + "/away").c_str()), 0);
-  ASSERT_EQ(::symlink(folder_.path().c_str(), (box_ + "/folder").c_str()), 0);
+  ASSERT_EQ(::symlink((folder_.root() + "/secret").c_str(), (box_ + "/away").c_str()), 0);
+  ASSERT_EQ(::symlink(folder_.root().c_str(), (box_ + "/folder").c_str()), 0);
   for (const auto* path : {"../secret", "sub/../../secret", "up", "away", "folder/secret", "/../secret"})
     EXPECT_EQ(refused(path), ErrorKind::kInvalid) << path;
   EXPECT_EQ(refused(std::string("sub\0/answer", 11)), ErrorKind::kInvalid);
@@ -66,7 +66,7 @@ TEST_F(SandboxTest, NoPathLeadsOut) {
 
 TEST_F(SandboxTest, AnErrorDoesNotTellWhereTheSandboxLies) {
   for (const auto* path : {"../secret", "no-such-file"})
-    EXPECT_THAT(sandbox().file(path).error().message, ::testing::Not(::testing::HasSubstr(folder_.path())));
+    EXPECT_THAT(sandbox().file(path).error().message, ::testing::Not(::testing::HasSubstr(folder_.root())));
 }
 
 TEST_F(SandboxTest, LinksInsideAreFollowed) {
@@ -86,7 +86,7 @@ TEST_F(SandboxTest, OnlyRegularFilesAreOpened) {
 
 TEST_F(SandboxTest, AHardLinkToSomebodyElsesFileIsNotShown) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
-  ASSERT_EQ(::link((folder_.path() + "/secret").c_str(), (box_ + "/mine").c_str()), 0);
+  ASSERT_EQ(::link((folder_.root() + "/secret").c_str(), (box_ + "/mine").c_str()), 0);
   EXPECT_EQ(Sandbox::open(box_, {1000, 1000, {}, "1000", "/"}).value().file("mine").error().kind,
             ErrorKind::kNotFound);
   ASSERT_EQ(::chown((box_ + "/mine").c_str(), 1000, 1000), 0);
@@ -148,10 +148,10 @@ TEST_F(OthersSandboxTest, AnybodyElseReadsNothing) {
 
 TEST_F(OthersSandboxTest, AMountIsNotEntered) {
   std::filesystem::create_directories(box_ + "/mounted");
-  std::filesystem::create_directories(folder_.path() + "/open");
-  std::ofstream(folder_.path() + "/open/file") << "content";
+  std::filesystem::create_directories(folder_.root() + "/open");
+  std::ofstream(folder_.root() + "/open/file") << "content";
   const auto place = box_ + "/mounted";
-  if (::mount((folder_.path() + "/open").c_str(), place.c_str(), nullptr, MS_BIND, nullptr) != 0)
+  if (::mount((folder_.root() + "/open").c_str(), place.c_str(), nullptr, MS_BIND, nullptr) != 0)
     GTEST_SKIP() << "needs a mount";
   for (const auto& reader : {kOwner, kRoot})
     EXPECT_EQ(read_as(reader, "mounted/file").error().kind, ErrorKind::kInvalid);
@@ -183,4 +183,4 @@ TEST(Utf8, CutsNoCharacterInTwo) {
 }
 
 }  // namespace
-}  // namespace drover::api
+}  // namespace drover

@@ -1,4 +1,4 @@
-#include "api/sandbox.h"
+#include "base/sandbox.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/acting_as.h"
 #include "base/open_path.h"
 
-namespace drover::api {
+namespace drover {
 namespace {
 
 constexpr std::size_t kMaxEntries = 10'000;
@@ -78,11 +78,15 @@ Result<std::string> SandboxFile::read(std::uint64_t offset, std::size_t length) 
 Result<Sandbox> Sandbox::open(const std::string& folder, User reader) {
   auto directory = Directory::open(folder);
   if (!directory) return fail(ErrorKind::kNotFound, "The task has no sandbox yet", "it has not started");
+  return open(std::move(*directory), std::move(reader));
+}
+
+Result<Sandbox> Sandbox::open(Directory folder, User reader) {
   struct stat info{};
-  if (::fstat(directory->fd(), &info) != 0) return fail_errno("Failed to look at the sandbox", errno);
+  if (::fstat(folder.fd(), &info) != 0) return fail_errno("Failed to look at the sandbox", errno);
   if (reader.uid == 0 && info.st_uid != 0)
     reader = {info.st_uid, info.st_gid, {}, std::to_string(info.st_uid), "/"};
-  return Sandbox(std::move(*directory), std::move(reader));
+  return Sandbox(std::move(folder), std::move(reader));
 }
 
 Result<UniqueFd> Sandbox::find(const std::string& path) const {
@@ -148,6 +152,22 @@ Result<SandboxFile> Sandbox::file(const std::string& path) const {
   return SandboxFile{std::move(fd), static_cast<std::uint64_t>(info.st_size), info.st_ino};
 }
 
+SandboxContent content_of(SandboxFile file) {
+  const auto shared = std::make_shared<const SandboxFile>(std::move(file));
+  return {shared->size, shared->inode,
+          [shared](std::uint64_t offset, std::size_t length) { return shared->read(offset, length); }};
+}
+
+Result<std::vector<FileInfo>> FolderReader::browse(const User& reader, const std::string& path) const {
+  DROVER_TRY(const auto sandbox, Sandbox::open(folder_, reader));
+  return sandbox.browse(path);
+}
+
+Result<SandboxContent> FolderReader::file(const User& reader, const std::string& path) const {
+  DROVER_TRY(const auto sandbox, Sandbox::open(folder_, reader));
+  return sandbox.file(path).map(content_of);
+}
+
 std::size_t complete_utf8(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -180,4 +200,4 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace drover::api
+}  // namespace drover

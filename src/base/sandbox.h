@@ -8,6 +8,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +20,7 @@
 #include "base/units.h"
 #include "base/users.h"
 
-namespace drover::api {
+namespace drover {
 
 struct FileInfo {
   std::string name;
@@ -45,6 +47,7 @@ class Sandbox {
   /// `reader`: by whose rights everything is opened. For root they are those of the sandbox's owner: root
   /// wants to see what the task sees, and not to be led elsewhere by it.
   static Result<Sandbox> open(const std::string& folder, User reader);
+  static Result<Sandbox> open(Directory folder, User reader);
 
   /// What is in the folder `path` ("" or "/" is the sandbox itself), by name; of more than 10,000 entries
   /// those that the file system has first.
@@ -65,9 +68,39 @@ class Sandbox {
   User reader_;
 };
 
+/// A file that was opened, wherever it is.
+struct SandboxContent {
+  std::uint64_t size = 0;   ///< when it was opened
+  std::uint64_t inode = 0;  ///< as of SandboxFile
+  /// As SandboxFile::read().
+  std::function<Result<std::string>(std::uint64_t offset, std::size_t length)> read;
+};
+SandboxContent content_of(SandboxFile file);
+
+/// The sandbox of one task, wherever it is: on this machine, or on a node of a cluster. Thread safe; blocks,
+/// and not without end.
+class SandboxReader {
+ public:
+  virtual ~SandboxReader() = default;
+  /// As those of Sandbox.
+  virtual Result<std::vector<FileInfo>> browse(const User& reader, const std::string& path) const = 0;
+  virtual Result<SandboxContent> file(const User& reader, const std::string& path) const = 0;
+};
+
+/// One that is a folder here.
+class FolderReader final : public SandboxReader {
+ public:
+  explicit FolderReader(std::string folder) : folder_(std::move(folder)) {}
+  Result<std::vector<FileInfo>> browse(const User& reader, const std::string& path) const override;
+  Result<SandboxContent> file(const User& reader, const std::string& path) const override;
+
+ private:
+  std::string folder_;
+};
+
 /// Where a piece of text must end so that it does not cut a UTF-8 character in two; `text.size()` when there
 /// is nothing to cut, or when it is no UTF-8 at that place anyway.
 std::size_t complete_utf8(std::string_view text);
 bool is_utf8(std::string_view text);
 
-}  // namespace drover::api
+}  // namespace drover

@@ -1,4 +1,4 @@
-#include "container/disk_space.h"
+#include "base/disk_space.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <set>
 #include <string_view>
 
-namespace drover::container {
+namespace drover {
 namespace {
 
 constexpr int kMostLevels = 256;  // each is a descriptor while it is looked at
@@ -77,4 +77,4 @@ std::uint64_t disk_space_of_nameless(const std::vector<pid_t>& processes, dev_t 
   return bytes;
 }
 
-}  // namespace drover::container
+}  // namespace drover

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/result.h"
 
-namespace drover::container {
+namespace drover {
 
 /// Bytes on the disk of all that lies in the folder and below it, on its own file system: of a file with
 /// several names its part for each of them here, and for each entry at least what its name costs. What
@@ -21,4 +21,4 @@ Result<std::uint64_t> disk_space_below(const Directory& folder);
 /// Of the files on this file system that these processes have open and that have no name any more.
 std::uint64_t disk_space_of_nameless(const std::vector<pid_t>& processes, dev_t file_system);
 
-}  // namespace drover::container
+}  // namespace drover
