@@ -41,6 +41,8 @@ struct ServeOptions {
   std::string lease;       ///< there, in the pod's namespace: whoever has it runs; "": nobody else is there
   std::string scheduler = "drover";  ///< of that cluster, which places
   std::string helper_image;          ///< there, of this program; "": no files are fetched
+  std::string sandboxes = "pod";     ///< there, who has them: "pod", or "node", which keeps them
+  std::string agent_namespace;       ///< there, of the nodes' agents; "": that of the pod or kubeconfig
   std::string default_image;         ///< there, of tasks that name none; "": they are refused
   bool allow_host_paths = false;     ///< there: volumes may be folders of a node
   std::string simulate;              ///< profile: a name or a file
@@ -101,6 +103,7 @@ struct KubeNodeOptions {
   std::string simulate;          ///< profile: a name or a file
   std::string driver_root;       ///< where the driver's files are looked for
   std::string host_driver_root;  ///< the same folder's path on the node
+  std::chrono::milliseconds keep_sandboxes = std::chrono::days(7);  ///< after their end
 };
 
 /// A cluster, and the scheduler of it: the one that runs, or that is asked about.
@@ -141,6 +144,8 @@ struct Hooks {
   std::function<Status(const KubeSchedulerOptions&)> kube_scheduler;
   /// From how many Nodes of a cluster Drover's labels and conditions were taken.
   std::function<Result<int>(const std::string& kubeconfig)> kube_withdraw;
+  /// Joins input and output to the agent of this node, until either ends.
+  std::function<Status(const std::string& kubelet)> kube_sandboxes;
   /// What is, or would be, decided on a cluster: of a pod, [NAMESPACE/]NAME; of pods as somebody would make
   /// them; of all that wait.
   std::function<Result<nlohmann::json>(const KubeClusterOptions&, const std::string& pod)> kube_explain;

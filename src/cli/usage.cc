@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "cli/line.h"
 
 namespace drover::cli {
@@ -180,6 +181,19 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return missing(command, message);
   return {ErrorKind::kInvalid, own_words(message.substr(0, message.find('\n'))),
           fmt::format("'{} --help' says how it is used", full_name(command)), ""};
+}
+
+void add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& duration,
+                  const std::string& help) {
+  const auto take = [name, &duration](const std::string& text) {
+    const auto parsed = parse_duration(text);
+    if (!parsed || parsed->count() == 0)
+      throw CLI::ValidationError(name, "'" + text + "' is no time, which is written as 90s or 15m");
+    duration = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, help)
+      ->type_name("TIME")
+      ->default_str(format_duration(duration));
 }
 
 }  // namespace drover::cli

@@ -6,9 +6,13 @@
 
 #include "kube/events/node_condition.h"
 #include "kube/labels/apply.h"
+#include "kube/sandboxes/driver.h"
+#include "kube/sandboxes/names.h"
 
 namespace drover::kube {
 namespace {
+
+using nlohmann::operator""_json_pointer;
 
 constexpr std::string_view kOurConditions = "Drover";
 
@@ -24,6 +28,10 @@ Result<bool> withdraw_from(Api& api, const nlohmann::json& node) {
   bool found = false;
   if (texts_in(node, "/metadata/managedFields", "/manager").contains(kLabelsManager)) {
     DROVER_CHECK_OK(apply_labels(api, name, {}));
+    found = true;
+  }
+  if (node.value("/metadata/labels"_json_pointer, nlohmann::json::object()).contains(kSandboxLabel)) {
+    DROVER_CHECK_OK(label_sandboxes(api, name, false));
     found = true;
   }
   for (const auto& type : texts_in(node, "/status/conditions", "/type")) {

@@ -37,6 +37,7 @@
 #include "kube_node/gpus.h"
 #include "kube_node/hook.h"
 #include "kube_node/metrics.h"
+#include "kube_node/sandboxes.h"
 #include "log_setup.h"
 #include "node.h"
 
@@ -48,12 +49,14 @@ using namespace std::chrono_literals;
 constexpr auto kOfferPause = 1s;
 constexpr auto kKubeletPause = 1s;
 constexpr auto kRuntimePause = 30s;
+constexpr auto kSandboxPause = 10s;
 constexpr auto kClusterPause = 5s;
 constexpr auto kPatience = 5s;
 constexpr auto kShortPatience = 1s;  ///< while a pod waits
 constexpr auto kHangs = 2min;        ///< what should take seconds
 constexpr std::string_view kDevicePlugin = "device-plugin";
 constexpr std::string_view kDra = "dra";
+constexpr std::string_view kSandboxes = "sandboxes";
 
 void info(const std::string& sentence) {
   spdlog::info("{}", sentence);
@@ -172,6 +175,8 @@ class Node {
                         [this] { metrics_trouble_.report(metrics_.listen()); });
     periodic_tasks_.add("offering GPUs", kOfferPause, [this] { offer(); });
     periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
+    periodic_tasks_.add("serving sandboxes", kKubeletPause, [this] { sandboxes_.serve(); });
+    periodic_tasks_.add("measuring sandboxes", kSandboxPause, [this] { sandboxes_.tidy(); });
     periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
@@ -324,7 +329,7 @@ class Node {
   /// What needs the API server begins when there is a way to it; claims wait for the container runtime too.
   void reach_cluster() {
     const bool reports = report_.needs_api();
-    if (!api_ && (reports || has_role(kDra))) {
+    if (!api_ && (reports || has_role(kDra) || has_role(kSandboxes))) {
       auto api = find_api(options_);
       cluster_trouble_.report(
           api ? Status() : Failure(context(api.error(), "the cluster is not told of this node's GPUs")));
@@ -333,6 +338,7 @@ class Node {
       if (reports) report_.reach(api_);
       if (chooses()) pods_.follow(api_);
     }
+    if (api_) sandboxes_.tell(*api_);
     const auto served = serve_claims();
     cluster_trouble_.report(served ? Status() : Failure(context(served.error(), "claims are not served")));
     const std::lock_guard lock(mutex_);
@@ -394,6 +400,7 @@ class Node {
   kube::NodePods pods_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
+  KubeSandboxes sandboxes_{options_, DROVER_VERSION, warn};
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},

@@ -13,9 +13,10 @@ Result<int> run_node(Context& context, const KubeNodeOptions& options) {
 }
 
 void add_node_role(CLI::App& command, KubeNodeOptions& options) {
-  command.add_option("--roles", options.roles, "What to be: device-plugin, dra, or both")
+  command
+      .add_option("--roles", options.roles, "What to be: device-plugin, dra, sandboxes; several with commas")
       ->delimiter(',')
-      ->check(one_of({"device-plugin", "dra"}))
+      ->check(one_of({"device-plugin", "dra", "sandboxes"}))
       ->type_name("LIST")
       ->default_str("device-plugin,dra");
   command.add_option("--driver-name", options.driver, "The driver that claims name")
@@ -45,6 +46,11 @@ void add_node_place(CLI::App& command, KubeNodeOptions& options) {
   command.add_option("--cdi-folder", options.cdi_folder, "Where CDI specifications are written")
       ->type_name("DIR")
       ->capture_default_str();
+}
+
+void add_node_sandboxes(CLI::App& command, KubeNodeOptions& options) {
+  add_duration(command, "--keep-sandboxes", options.keep_sandboxes,
+               "So long after its end a sandbox is kept that nobody has removed");
 }
 
 void add_node_report(CLI::App& command, KubeNodeOptions& options) {
@@ -101,7 +107,7 @@ void add_node(CLI::App& group, Context& context) {
   add_log_flags(*command, options->log);
   command->add_option("--kubeconfig", options->kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
-  for (const auto add : {add_node_role, add_node_place, add_node_report, add_node_driver})
+  for (const auto add : {add_node_role, add_node_place, add_node_sandboxes, add_node_report, add_node_driver})
     add(*command, *options);
   on_call(command, context, options, run_node);
 }
@@ -150,6 +156,23 @@ void add_withdraw(CLI::App& group, Context& context) {
   on_call(command, context, kubeconfig, run_withdraw);
 }
 
+Result<int> run_sandboxes(Context& context, const std::string& kubelet) {
+  DROVER_CHECK_OK(context.hooks->kube_sandboxes(kubelet));
+  return 0;
+}
+
+/// For the control plane, which calls it in the agent's pod: not among the commands that are told of.
+void add_sandboxes(CLI::App& group, Context& context) {
+  auto kubelet = std::make_shared<std::string>(KubeNodeOptions().kubelet);
+  auto* command = group.add_subcommand("sandboxes", "Speak with the agent of this node about its sandboxes");
+  command->group("");
+  command->add_option("--kubelet-root", *kubelet, "The kubelet's folder")
+      ->envname("KUBELET_ROOT")
+      ->type_name("DIR")
+      ->capture_default_str();
+  on_call(command, context, kubelet, run_sandboxes);
+}
+
 }  // namespace
 
 void add_kube(CLI::App& app, Context& context) {
@@ -158,6 +181,7 @@ void add_kube(CLI::App& app, Context& context) {
   add_node(*group, context);
   add_scheduler(*group, context);
   add_withdraw(*group, context);
+  add_sandboxes(*group, context);
 }
 
 }  // namespace drover::cli

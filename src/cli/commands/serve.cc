@@ -46,19 +46,6 @@ void take_limits(const std::vector<std::string>& words, ServeOptions& options) {
       throw CLI::ValidationError("--limit", to_string(set.error()));
 }
 
-void add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& duration,
-                  const std::string& help) {
-  const auto take = [name, &duration](const std::string& text) {
-    const auto parsed = parse_duration(text);
-    if (!parsed || parsed->count() == 0)
-      throw CLI::ValidationError(name, "'" + text + "' is no time, which is written as 90s or 15m");
-    duration = *parsed;
-  };
-  command.add_option_function<std::string>(name, take, help)
-      ->type_name("TIME")
-      ->default_str(format_duration(duration));
-}
-
 CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes,
                       const std::string& help) {
   const auto take = [name, &bytes](const std::string& text) {
@@ -115,6 +102,18 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
           "--helper-image", options.helper_image,
           "On a cluster, an image of Drover, which fetches the files of tasks; none are fetched otherwise")
       ->type_name("IMAGE");
+  command
+      .add_option("--sandboxes", options.sandboxes,
+                  "On a cluster, where sandboxes are: pod, which they end with, or node, which keeps them")
+      ->check(one_of({"pod", "node"}))
+      ->type_name("pod|node")
+      ->capture_default_str();
+  command
+      .add_option(
+          "--agent-namespace", options.agent_namespace,
+          "On a cluster, where the nodes' agents are; the namespace of the pod or kubeconfig when not "
+          "given")
+      ->type_name("NAMESPACE");
   command.add_flag("--allow-host-paths", options.allow_host_paths,
                    "On a cluster, let tasks have folders of their node");
 }

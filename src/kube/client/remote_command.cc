@@ -48,7 +48,6 @@ namespace websocket = beast::websocket;
 using boost::system::error_code;
 using nlohmann::json;
 
-constexpr std::chrono::seconds kOpening{30};
 constexpr std::chrono::milliseconds kLook{100};  ///< whether it is to stop
 constexpr std::size_t kPiece = 16 << 10;
 constexpr std::size_t kMostMessage = 4 << 20;
@@ -95,12 +94,13 @@ class RemoteCommand::Session : public std::enable_shared_from_this<RemoteCommand
     DROVER_CHECK_OK(trust());
     std::optional<Status> opened;
     asio::co_spawn(context_, [&]() -> asio::awaitable<void> { opened = co_await connect(); }, asio::detached);
-    for (const auto until = std::chrono::steady_clock::now() + kOpening;
+    for (const auto until = std::chrono::steady_clock::now() + request_.opening;
          !opened && !stop.stop_requested() && std::chrono::steady_clock::now() < until;)
       context_.run_for(kLook);
     if (!opened)
       return fail(ErrorKind::kTimeout,
-                  fmt::format("The API server did not start the command within {} s", kOpening.count()));
+                  fmt::format("The API server did not start the command within {} s",
+                              std::chrono::ceil<std::chrono::seconds>(request_.opening).count()));
     return *opened;
   }
 

@@ -4,6 +4,7 @@
 // outputs as descriptors, over a WebSocket with the channels of Kubernetes (v5.channel.k8s.io, or v4 of older
 // servers). Whoever lets go of it ends the connection; what the command has started may go on.
 
+#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -18,13 +19,14 @@ struct RemoteCommandRequest {
   std::string name_space, pod, container;
   std::vector<std::string> command = {};  ///< none: the first process, which runs already
   bool tty = false;
-  int rows = 24, columns = 80;  ///< of the terminal
+  int rows = 24, columns = 80;                                   ///< of the terminal
+  std::chrono::milliseconds opening = std::chrono::seconds(30);  ///< so long until it runs, at most
 };
 
 /// Not thread safe.
 class RemoteCommand {
  public:
-  /// Blocks until it runs, 30 s at most, or soon after a stop is requested. Errors are those of kube::Api.
+  /// Blocks until it runs, or soon after a stop is requested. Errors are those of kube::Api.
   static Result<std::unique_ptr<RemoteCommand>> start(const ServerConfig& config,
                                                       const RemoteCommandRequest& request,
                                                       const std::stop_token& stop = {});

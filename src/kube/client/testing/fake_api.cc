@@ -172,7 +172,7 @@ Result<json> FakeApi::make(const ApiRequest& request, json object) {
   if (!request.path.name_space.empty()) metadata["namespace"] = request.path.name_space;
   if (!metadata.contains("name"))
     metadata["name"] = metadata.value("generateName", "") + std::to_string(version_);
-  metadata["uid"] = fmt::format("uid-{}", version_);
+  metadata["uid"] = fmt::format("{:08x}-0000-4000-8000-000000000000", version_);
   auto& objects = objects_of(request.path.resource);
   const auto key = key_of(object);
   if (objects.contains(key)) return refused(ErrorKind::kConflict, request, key + " already exists");

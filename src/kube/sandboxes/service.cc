@@ -1,0 +1,254 @@
+#include "kube/sandboxes/service.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/sandbox.h"
+#include "kube/sandboxes/names.h"
+
+namespace drover::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostConnections = 32;
+constexpr std::uint64_t kMostPiece = 1 << 20;
+constexpr std::chrono::minutes kSilence{2};
+constexpr std::chrono::seconds kToWrite{30};
+
+/// Decoded; "" where it is not given.
+std::string parameter(const boost::urls::url_view& url, std::string_view name) {
+  const auto parameters = url.params();
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? "" : std::string((*found).value);
+}
+
+Result<std::uint64_t> number(const boost::urls::url_view& url, std::string_view name) {
+  const auto text = parameter(url, name);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  return fail(ErrorKind::kInvalid, fmt::format("'{}' is no number", text), "", fmt::format("?{}", name));
+}
+
+Result<User> reader_of(const boost::urls::url_view& url) {
+  User reader;
+  DROVER_TRY(const auto uid, number(url, "uid"));
+  DROVER_TRY(const auto gid, number(url, "gid"));
+  constexpr std::uint64_t kHighest = static_cast<uid_t>(-2);
+  if (uid > kHighest || gid > kHighest)
+    return fail(ErrorKind::kInvalid, "No user has such a number", "", "?uid");
+  reader.uid = static_cast<uid_t>(uid);
+  reader.gid = static_cast<gid_t>(gid);
+  reader.name = parameter(url, "name");
+  const auto groups = parameter(url, "groups");
+  for (const char *at = groups.data(), *end = at + groups.size(); at < end; ++at) {
+    gid_t group = 0;
+    const auto [rest, error] = std::from_chars(at, end, group);
+    if (error != std::errc() || (rest != end && *rest != ','))
+      return fail(ErrorKind::kInvalid, fmt::format("'{}' are no groups", groups), "", "?groups");
+    reader.groups.push_back(group);
+    at = rest;
+  }
+  return reader;
+}
+
+json list_all(const SandboxStore& store) {
+  json all = json::array();
+  for (const auto& one : store.list())
+    all.push_back({{"uid", one.uid},
+                   {"namespace", one.name_space},
+                   {"pod", one.pod},
+                   {"live", one.live},
+                   {"bytes", one.bytes}});
+  return {{"sandboxes", std::move(all)}};
+}
+
+Result<WireAnswer> browse(const Sandbox& sandbox, const std::string& path) {
+  DROVER_TRY(const auto found, sandbox.browse(path));
+  json files = json::array();
+  for (const auto& file : found)
+    files.push_back({{"name", file.name},
+                     {"kind", file.kind},
+                     {"size", file.size},
+                     {"mode", file.mode},
+                     {"uid", file.uid},
+                     {"gid", file.gid},
+                     {"modified", file.modified_at.time_since_epoch().count()}});
+  // Names are bytes; what is no UTF-8 cannot be told exactly.
+  return WireAnswer{
+      .body = json{{"files", std::move(files)}}.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
+Result<WireAnswer> read_piece(const Sandbox& sandbox, const std::string& path,
+                              const boost::urls::url_view& url) {
+  DROVER_TRY(const auto offset, number(url, "offset"));
+  DROVER_TRY(const auto length, number(url, "length"));
+  if (length > kMostPiece || offset > std::uint64_t{1} << 62)
+    return fail(ErrorKind::kInvalid, "So much of a file is not read at once");
+  DROVER_TRY(const auto file, sandbox.file(path));
+  if (!parameter(url, "inode").empty()) {
+    DROVER_TRY(const auto inode, number(url, "inode"));
+    if (inode != file.inode)
+      return fail(ErrorKind::kConflict, fmt::format("'{}' is another file by now", path), "read it again");
+  }
+  WireAnswer answer{.size = file.size, .inode = file.inode};
+  DROVER_TRY(answer.body, file.read(offset, length));
+  return answer;
+}
+
+Result<WireAnswer> answer_of(SandboxStore& store, const WireRequest& request) {
+  const auto url = boost::urls::parse_origin_form(request.target);
+  if (!url) return fail(ErrorKind::kInvalid, "The target of the request is no path");
+  std::vector<std::string> segments;
+  for (const auto& segment : url->segments()) segments.emplace_back(segment);
+  const auto unknown = [] {
+    return fail(ErrorKind::kNotFound, "The node's agent answers nothing of that kind");
+  };
+  if (segments.empty() || segments[0] != "sandboxes" || segments.size() > 3) return unknown();
+  if (segments.size() == 1 && request.method == "GET") return WireAnswer{.body = list_all(store).dump()};
+  if (segments.size() == 2 && request.method == "DELETE") {
+    DROVER_CHECK_OK(store.remove(segments[1]));
+    return WireAnswer{};
+  }
+  if (segments.size() != 3 || request.method != "GET") return unknown();
+  DROVER_TRY(auto reader, reader_of(*url));
+  DROVER_TRY(auto folder, store.find(segments[1]));
+  DROVER_TRY(const auto sandbox, Sandbox::open(std::move(folder), std::move(reader)));
+  const auto path = parameter(*url, "path");
+  if (segments[2] == "files") return browse(sandbox, path);
+  if (segments[2] == "file") return read_piece(sandbox, path, *url);
+  return unknown();
+}
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path))
+    return fail(ErrorKind::kInvalid, fmt::format("the socket's path '{}' is too long", path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// The socket stands in a folder that only root may enter.
+Result<UniqueFd> listen_at(const std::string& path) {
+  DROVER_TRY(const auto address, address_of(path));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ::unlink(path.c_str());
+  const auto* const general = reinterpret_cast<const sockaddr*>(&address);
+  if (!socket.valid() || ::bind(socket.get(), general, sizeof(address)) != 0 ||
+      ::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), 16) != 0)
+    return fail_errno(fmt::format("Failed to serve at the socket '{}'", path), errno);
+  return socket;
+}
+
+/// What has come at `from` goes to `to`. False at its end.
+Result<bool> pass_on(int from, int to) {
+  std::array<char, 64 << 10> piece;
+  const auto count = ::read(from, piece.data(), piece.size());
+  if (count < 0)
+    return errno == EINTR || errno == EAGAIN ? Result<bool>(true) : fail_errno("Failed to read", errno);
+  DROVER_CHECK_OK(write_all(to, {piece.data(), static_cast<std::size_t>(count)}, "the other side"));
+  return count > 0;
+}
+
+}  // namespace
+
+WireAnswer answer(SandboxStore& store, const WireRequest& request) {
+  auto found = answer_of(store, request);
+  if (found) return std::move(*found);
+  const auto& error = found.error();
+  const auto& info = error_kind_info(error.kind);
+  const json told = {
+      {"error",
+       {{"kind", info.name}, {"message", error.message}, {"hint", error.hint}, {"path", error.path}}}};
+  return {info.http_status, told.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
+Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store, const std::string& path) {
+  DROVER_TRY(auto socket, listen_at(path));
+  return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(socket)));
+}
+
+SandboxService::SandboxService(SandboxStore& store, UniqueFd socket)
+    : store_(store),
+      socket_(std::move(socket)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { accept(); }) {}
+
+SandboxService::~SandboxService() {
+  ending_ = true;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof(one));
+  thread_.join();
+  std::unique_lock lock(mutex_);
+  for (const int connection : connections_) ::shutdown(connection, SHUT_RDWR);
+  ended_.wait(lock, [this] { return connections_.empty(); });
+}
+
+void SandboxService::accept() {
+  while (!ending_) {
+    std::array<pollfd, 2> waits{{{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+    if (::poll(waits.data(), waits.size(), -1) <= 0 || ending_) continue;
+    const int connection = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection < 0) continue;
+    const std::lock_guard lock(mutex_);
+    if (connections_.size() >= kMostConnections) {
+      ::close(connection);
+      continue;
+    }
+    connections_.insert(connection);
+    std::thread([this, connection] { serve(connection); }).detach();
+  }
+}
+
+void SandboxService::serve(int connection) {
+  Wire wire(connection, connection);
+  const auto in = [](auto time) { return std::chrono::steady_clock::now() + time; };
+  while (!ending_) {
+    const auto request = wire.receive_request(in(kSilence));
+    if (!request || !wire.send(answer(store_, *request), in(kToWrite))) break;
+  }
+  const std::lock_guard lock(mutex_);
+  connections_.erase(connection);
+  ::close(connection);
+  ended_.notify_all();
+}
+
+Status relay_sandboxes(const std::string& kubelet) {
+  const auto path = fmt::format("{}/plugins/{}/{}", kubelet, kSandboxDriver, kSandboxSocket);
+  DROVER_TRY(const auto address, address_of(path));
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid() ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+    return fail_errno(fmt::format("Failed to reach the node's agent at '{}'", path), errno);
+  while (true) {
+    std::array<pollfd, 2> waits{{{STDIN_FILENO, POLLIN, 0}, {socket.get(), POLLIN, 0}}};
+    const int found =
+        ::poll(waits.data(), waits.size(), static_cast<int>(std::chrono::milliseconds(kSilence).count()));
+    if (found < 0 && errno != EINTR) return fail_errno("Failed to wait", errno);
+    if (found == 0) return {};
+    for (const auto& [wait, to] : {std::pair(waits[0], socket.get()), {waits[1], STDOUT_FILENO}}) {
+      if (wait.revents == 0) continue;
+      DROVER_TRY(const bool goes_on, pass_on(wait.fd, to));
+      if (!goes_on) return {};
+    }
+  }
+}
+
+}  // namespace drover::kube

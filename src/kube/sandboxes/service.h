@@ -1,0 +1,56 @@
+#pragma once
+
+// What the agent of a node answers about the sandboxes that it keeps, at a unix socket that only root may
+// connect to (wire.h, one request after the other). Paths of files are looked up beneath their sandbox, with
+// the rights of the user who is named (base/sandbox.h).
+//
+//   GET /sandboxes                                               all of them, with their sizes
+//   GET /sandboxes/UID/files?path=P&uid=U&gid=G&groups=A,B&name=N         what is in a folder
+//   GET /sandboxes/UID/file?path=P&…&offset=O&length=L[&inode=I]  a piece of a file, or of none but that one
+//   DELETE /sandboxes/UID
+//
+// Errors are JSON: {"error": {"kind", "message", "hint", "path"}}.
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "kube/sandboxes/store.h"
+#include "kube/sandboxes/wire.h"
+
+namespace drover::kube {
+
+/// Blocks; any thread.
+WireAnswer answer(SandboxStore& store, const WireRequest& request);
+
+class SandboxService {
+ public:
+  /// `store` outlives it.
+  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store, const std::string& path);
+  /// Closes all connections, and waits for what is being answered.
+  ~SandboxService();
+
+ private:
+  SandboxService(SandboxStore& store, UniqueFd socket);
+  void accept();
+  void serve(int connection);
+
+  SandboxStore& store_;
+  const UniqueFd socket_, wake_;
+  std::atomic<bool> ending_ = false;
+  std::mutex mutex_;
+  std::set<int> connections_;  ///< under way
+  std::condition_variable ended_;
+  std::thread thread_;
+};
+
+/// Joins this process' input and output to that socket, until either ends, or nothing has come for minutes.
+Status relay_sandboxes(const std::string& kubelet);
+
+}  // namespace drover::kube
