@@ -21,7 +21,9 @@
 #include "kube/client/server_version.h"
 #include "leadership.h"
 #include "pods/cluster_nodes.h"
+#include "pods/node_agents.h"
 #include "pods/pod_containerizer.h"
+#include "pods/pod_sandbox.h"
 #include "pods/pod_view.h"
 #include "pods/release.h"
 #include "pods/rule_keeper.h"
@@ -35,6 +37,8 @@ namespace asio = boost::asio;
 constexpr std::chrono::minutes kListing{5};
 /// What stands for the whole cluster where one machine would.
 constexpr const char* kClusterName = "kubernetes";
+/// Where nothing else is said.
+constexpr const char* kAgentNamespace = "drover";
 
 /// Keeps objects of one kind at hand. Tells of all of them when any has changed; of many that change at once
 /// it tells once.
@@ -99,6 +103,20 @@ std::map<std::string, placement::Free> sum(const std::vector<std::shared_ptr<con
   return sums;
 }
 
+/// What tasks keep here, and on the nodes that have their sandboxes.
+std::map<std::string, Result<std::uint64_t>> with_nodes(const std::string& state, pods::NodeAgents& agents,
+                                                        std::map<std::string, Result<std::uint64_t>> space) {
+  for (auto& [task, bytes] : space) {
+    const auto folder = Directory::open(fmt::format("{}/tasks/{}", state, task));
+    if (!folder || !bytes) continue;
+    for (const auto& place : pods::places_of(*folder)) {
+      const auto sizes = agents.sizes(place.node);
+      if (const auto found = sizes.find(place.uid); found != sizes.end()) *bytes += found->second;
+    }
+  }
+  return space;
+}
+
 class ClusterDaemon {
  public:
   /// `leadership`: null where nobody else may be there.
@@ -130,7 +148,9 @@ class ClusterDaemon {
     pods.pods.default_image = options_.default_image;
     pods.pods.helper_image = options_.helper_image;
     pods.pods.host_paths = options_.allow_host_paths;
+    pods.pods.node_sandboxes = options_.sandboxes == "node";
     pods.state = options_.state;
+    pods.agents = reach_agents();
     pods.server = api_->config();
     rules_ = std::make_unique<pods::RuleKeeper>(
         writer(), pods::RuleKeeperOptions{
@@ -139,7 +159,10 @@ class ClusterDaemon {
                           [settings = pods.pods](const auto& user) { return name_space_of(user, settings); },
                       .log = [](const auto& line) { spdlog::warn("{}", line); }});
     auto ports = daemon_.ports();
-    ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
+    ports.task_space = [this](const auto& tasks) {
+      return agents_ ? with_nodes(options_.state, *agents_, task_space(options_.state, tasks))
+                     : task_space(options_.state, tasks);
+    };
     ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {
       return pods::check_task(task, rules, settings);
     };
@@ -184,6 +207,16 @@ class ClusterDaemon {
         [this](const auto& uses) { daemon_.engine().set_taken_by_others(sum(uses)); });
   }
 
+  /// Null where sandboxes end with their pods.
+  pods::NodeAgents* reach_agents() {
+    if (options_.sandboxes != "node") return nullptr;
+    auto name_space = options_.agent_namespace;
+    if (name_space.empty()) name_space = api_->config().name_space;
+    if (name_space.empty()) name_space = kAgentNamespace;
+    agents_ = std::make_unique<pods::NodeAgents>(pods::connect_by_exec(*api_, api_->config(), name_space));
+    return agents_.get();
+  }
+
   kube::Api& writer() {
     if (fenced_) return *fenced_;
     return *api_;
@@ -193,6 +226,7 @@ class ClusterDaemon {
   const std::unique_ptr<kube::ApiClient> api_;
   std::unique_ptr<FencedApi> fenced_;  ///< the same, for what is written
   std::stop_source stop_;              ///< of what is asked of it
+  std::unique_ptr<pods::NodeAgents> agents_;
   std::unique_ptr<pods::RuleKeeper> rules_;
   Daemon daemon_{options_};  ///< uses what stands above
   // They go first: they post to the daemon.

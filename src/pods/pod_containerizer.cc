@@ -14,6 +14,7 @@
 #include "pods/attachment.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
+#include "pods/pod_sandbox.h"
 
 namespace drover::pods {
 namespace {
@@ -234,11 +235,22 @@ Status PodContainerizer::make(const AttemptPointer& attempt) {
 void PodContainerizer::tell_start(const AttemptPointer& attempt, const View& view) {
   if (!attempt->placed && !view->node.empty() && options_.watcher.placed) {
     attempt->placed = true;
+    note_sandbox(attempt, view);
     options_.watcher.placed(attempt->task, attempt->number, {view->node, view->gpus});
   }
   if (attempt->started || !view->started_at) return;
   attempt->started = true;
   options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes", view->address});
+}
+
+/// Before anybody hears of its place: by then it is found again.
+void PodContainerizer::note_sandbox(const AttemptPointer& attempt, const View& view) const {
+  if (options_.agents == nullptr) return;
+  const auto folder = tasks_.subdirectory(attempt->task);
+  const auto noted = folder ? note_place(*folder, {view->node, view->uid}) : Failure(folder.error());
+  if (!noted && options_.watcher.log)
+    options_.watcher.log(
+        fmt::format("The files of task '{}' will not be found: {}", attempt->task, to_string(noted.error())));
 }
 
 bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View& view) {
@@ -446,6 +458,7 @@ Status PodContainerizer::clean(const std::string& task_id) {
 
 Status PodContainerizer::forget(const std::string& task_id) {
   DROVER_CHECK_OK(clean(task_id));
+  remove_sandboxes(task_id);
   DROVER_CHECK_OK(tasks_.remove_tree(task_id));
   const std::lock_guard lock(mutex_);
   cleaned_.erase(task_id);
@@ -512,6 +525,21 @@ container::Containerizer::Quarantine PodContainerizer::quarantined() const {
 
 std::string PodContainerizer::sandbox(const std::string& task_id) const {
   return fmt::format("{}/{}/{}", tasks_.path(), task_id, kSandboxFolder);
+}
+
+std::shared_ptr<const SandboxReader> PodContainerizer::files(const std::string& task_id) const {
+  if (options_.agents == nullptr) return Containerizer::files(task_id);
+  return pod_sandbox(fmt::format("{}/{}", tasks_.path(), task_id), *options_.agents);
+}
+
+void PodContainerizer::remove_sandboxes(const std::string& task_id) const {
+  const auto folder = tasks_.subdirectory(task_id);
+  if (options_.agents == nullptr || !folder) return;
+  for (const auto& place : places_of(*folder))
+    if (const auto removed = kube::remove_sandbox(options_.agents->agent(place.node), place.uid);
+        !removed && options_.watcher.log)
+      options_.watcher.log(fmt::format("The sandbox of task '{}' stays until its time is over: {}", task_id,
+                                       to_string(removed.error())));
 }
 
 }  // namespace drover::pods

@@ -20,6 +20,7 @@
 #include "kube/client/config.h"
 #include "kube/client/informer.h"
 #include "pods/attempt.h"
+#include "pods/node_agents.h"
 #include "pods/output_copies.h"
 #include "pods/pod_store.h"
 #include "pods/pod_view.h"
@@ -35,6 +36,7 @@ struct PodContainerizerOptions {
   std::chrono::milliseconds again{2000};          ///< what failed is tried again after it
   std::chrono::milliseconds listing{5 * 60'000};  ///< how long the first look at the cluster may take
   OutputLimits outputs = {};
+  NodeAgents* agents = nullptr;  ///< of nodes that keep sandboxes; null: those end with their pods
 };
 
 class PodContainerizer final : public container::Containerizer {
@@ -58,6 +60,7 @@ class PodContainerizer final : public container::Containerizer {
   Result<std::string> quarantine(const std::string& task_id) override;
   Quarantine quarantined() const override;
   std::string sandbox(const std::string& task_id) const override;
+  std::shared_ptr<const SandboxReader> files(const std::string& task_id) const override;
 
  private:
   struct Attempt;
@@ -79,6 +82,9 @@ class PodContainerizer final : public container::Containerizer {
   bool tell(const AttemptPointer& attempt, News news, const View& view);
   void tell_start(const AttemptPointer& attempt, const View& view);
   Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
+  void note_sandbox(const AttemptPointer& attempt, const View& view) const;
+  /// What nodes keep of it: as far as they answer, the rest goes by itself.
+  void remove_sandboxes(const std::string& task_id) const;
   void tell_end(const AttemptPointer& attempt, News news, const View& view);
   Status finish_output(Attempt& attempt);
   /// Until it is done.

@@ -9,6 +9,7 @@
 #include "base/fake_tree.h"
 #include "kube/client/testing/fake_api.h"
 #include "pods/log_copy.h"
+#include "pods/pod_sandbox.h"
 
 namespace drover::pods {
 namespace {
@@ -76,6 +77,7 @@ class PodContainerizerTest : public ::testing::Test {
         .pods = {.journal = "j"}, .state = folder_.root(), .watcher = told_.watcher()};
     options.again = 20ms;
     options.outputs.last_words = 2s;
+    options.agents = agents_;
     auto made = PodContainerizer::create(api_, std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     pods_ = std::move(*made);
@@ -148,8 +150,34 @@ class PodContainerizerTest : public ::testing::Test {
   FakeTree folder_;
   Told told_;
   kube::testing::FakeApi api_;
+  NodeAgents* agents_ = nullptr;
   std::unique_ptr<PodContainerizer> pods_;
 };
+
+TEST_F(PodContainerizerTest, SandboxesOfNodesAreFoundAgainAndGoWithTheTask) {
+  std::vector<std::string> asked, uids;
+  NodeAgents agents([&](const auto& node, auto) -> Result<std::unique_ptr<AgentConnection>> {
+    asked.push_back(node);
+    return fail(ErrorKind::kUnavailable, "no agent");
+  });
+  agents_ = &agents;
+  begin();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    ASSERT_TRUE(pods_->launch(launch_of(attempt)));
+    uids.push_back(kube::text_at(*pod(attempt), "/metadata/uid"));
+    bind(attempt);
+    run(attempt);
+    end(0, attempt);
+    EXPECT_THAT(told_.lines(3 * (attempt + 1)), Contains("ended t 0"));
+  }
+  const auto places = places_of(Directory::open(folder_.root() + "/tasks/t").value());
+  EXPECT_THAT(places, ElementsAre(SandboxPlace{"n1", uids[0]}, SandboxPlace{"n1", uids[1]}));
+  EXPECT_EQ(pods_->files("t")->file({}, "result").error().kind, ErrorKind::kUnavailable);
+  EXPECT_THAT(asked, ElementsAre("n1"));
+  ASSERT_TRUE(pods_->forget("t")) << "whatever nodes say";
+  EXPECT_THAT(pods_->known(), IsEmpty());
+  pods_.reset();
+}
 
 TEST_F(PodContainerizerTest, TellsOfALifeInOrderAndKeepsThePodUntilItsEndIsRecorded) {
   node_logs("2026-11-27T14:00:00.5Z hello\n2026-11-27T14:00:01.25Z $HOME\n");

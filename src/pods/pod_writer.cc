@@ -10,6 +10,7 @@
 
 #include "container/environment.h"
 #include "container/fetch/fetcher.h"
+#include "kube/sandboxes/names.h"
 #include "kube/scheduler/gangs/member.h"
 #include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/sharing/pod_queue.h"
@@ -171,9 +172,19 @@ class PodWriter {
     container_["securityContext"] = std::move(own);
   }
 
+  /// One that the node keeps is only where it can be kept.
+  json sandbox() {
+    if (!settings_.node_sandboxes) return {{"name", kSandboxVolume}, {"emptyDir", json::object()}};
+    spec_["nodeSelector"][kube::kSandboxLabel] = "true";
+    const auto owner = fmt::format("{}:{}", task_.user.uid, task_.user.gid);
+    return {
+        {"name", kSandboxVolume},
+        {"csi", {{"driver", kube::kSandboxDriver}, {"volumeAttributes", {{kube::kSandboxOwner, owner}}}}}};
+  }
+
   void volumes() {
     json mounts = json::array({{{"name", kSandboxVolume}, {"mountPath", kSandboxMount}}});
-    json all = json::array({{{"name", kSandboxVolume}, {"emptyDir", json::object()}}});
+    json all = json::array({sandbox()});
     if (!task_.volumes.empty() && !settings_.host_paths)
       refuse("/volumes", "this cluster lets no task have folders of its node", "leave the volumes out");
     for (const auto& volume : task_.volumes) {

@@ -30,6 +30,7 @@ struct PodSettings {
   std::string helper_image = {};   ///< has Drover, for what is done before a task begins; "": nothing is
   std::string name_space_prefix = "drover-";  ///< before the user's name
   bool host_paths = false;                    ///< whether tasks may have folders of their node
+  bool node_sandboxes = false;                ///< whether nodes keep the sandboxes
 };
 
 /// One attempt.

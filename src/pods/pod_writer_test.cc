@@ -101,6 +101,17 @@ TEST(PodWriter, RunsAsTheTasksUserAndGainsNothing) {
   EXPECT_EQ(own["capabilities"]["drop"], json::array({"ALL"}));
 }
 
+TEST(PodWriter, ASandboxThatStaysIsOnANodeThatKeepsIt) {
+  EXPECT_TRUE(written(task())["spec"]["volumes"][0].contains("emptyDir"));
+  auto settings = kSettings;
+  settings.node_sandboxes = true;
+  const std::map<std::string, std::string> none;
+  const auto pod = write_pod({task(), 0, none}, settings).value();
+  EXPECT_EQ(pod["spec"]["volumes"][0]["csi"],
+            json::parse(R"({"driver":"sandbox.drover.dev","volumeAttributes":{"owner":"1000:1001"}})"));
+  EXPECT_EQ(pod["spec"]["nodeSelector"], json::parse(R"({"sandbox.drover.dev/ready":"true"})"));
+}
+
 TEST(PodWriter, QueuesGangsAndPrioritiesAreThoseOfTheScheduler) {
   auto member = task();
   member.queue = "research/vision";
