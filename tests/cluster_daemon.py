@@ -47,10 +47,10 @@ def equipped(profile, settings=SETTINGS):
 
 
 class ClusterDaemon(drover.Daemon):
-    settings = SETTINGS
+    equip = staticmethod(equipped)
 
     def __init__(self, profile="dgx1-v100", arguments=(), **more):
-        self.cluster = equipped(profile, self.settings)
+        self.cluster = self.equip(profile)
         super().__init__(None, ["--engine", "kubernetes", "--kubeconfig", self.cluster.kubeconfig, "--default-image", kube.SHELL,
                                 "--helper-image", kube_install.IMAGE, *arguments], **more)
         self.probe = PROBE

@@ -15,7 +15,7 @@ CONFIG = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": "n
 # Everything that is not as by default.
 EVERYTHING = {
     "fullnameOverride": "gpus", "image": {"repository": "registry.test/team/drover", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
-    "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG,
+    "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG, "keepSandboxes": "12h",
     "report": {"conditions": False, "featureFile": "/etc/features/drover"}, "health": {"disable": "13,31", "enable": "79"},
     "log": {"level": "warning", "format": "json"}, "metrics": {"enabled": True, "port": 9401}, "healthPort": 9403, "driverRoot": "/run/nvidia/driver",
     "stateFolder": "/var/lib/drover-state",

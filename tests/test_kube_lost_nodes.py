@@ -2,7 +2,7 @@
 
 import unittest
 
-from cluster_daemon import FLAGS, ClusterDaemon, ClusterDaemonTest
+from cluster_daemon import FLAGS, ClusterDaemon, ClusterDaemonTest, equipped
 from kube.client import condition_of
 from kube.machine import wait_for
 from kube.settings import NodeSettings, Settings
@@ -11,11 +11,14 @@ NOTICED_AFTER = 8  # seconds
 PATIENCE = 240     # the controller manager gives a node that was deleted some time before it removes its pods
 
 
+SETTINGS = Settings(nodes=(NodeSettings(kubelet={"nodeStatusUpdateFrequency": "2s"}),) * 2, flags={
+    **FLAGS, "kube-controller-manager": (*FLAGS["kube-controller-manager"], f"--node-monitor-grace-period={NOTICED_AFTER}s")})
+
+
 class MortalDaemon(ClusterDaemon):
     """A cluster of its own, whose nodes may die; it is quick to notice."""
 
-    settings = Settings(nodes=(NodeSettings(kubelet={"nodeStatusUpdateFrequency": "2s"}),) * 2, flags={
-        **FLAGS, "kube-controller-manager": (*FLAGS["kube-controller-manager"], f"--node-monitor-grace-period={NOTICED_AFTER}s")})
+    equip = staticmethod(lambda profile: equipped(profile, SETTINGS))
 
 
 class LostNodeTest(ClusterDaemonTest):

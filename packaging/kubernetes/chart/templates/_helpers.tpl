@@ -36,6 +36,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $roles := list -}}
 {{- if .Values.roles.devicePlugin -}}{{- $roles = append $roles "device-plugin" -}}{{- end -}}
 {{- if .Values.roles.dra -}}{{- $roles = append $roles "dra" -}}{{- end -}}
+{{- if .Values.roles.sandboxes -}}{{- $roles = append $roles "sandboxes" -}}{{- end -}}
 {{- join "," $roles -}}
 {{- end -}}
 
@@ -54,8 +55,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- define "drover.followsPods" -}}
 {{- if and .Values.roles.devicePlugin (include "drover.labelsNodes" .) -}}true{{- end -}}
 {{- end -}}
+{{- define "drover.patchesNodes" -}}
+{{- if or (include "drover.labelsNodes" .) .Values.roles.sandboxes -}}true{{- end -}}
+{{- end -}}
 {{- define "drover.writesNodes" -}}
-{{- if or (include "drover.labelsNodes" .) .Values.report.conditions -}}true{{- end -}}
+{{- if or (include "drover.patchesNodes" .) .Values.report.conditions -}}true{{- end -}}
 {{- end -}}
 {{- define "drover.needsApi" -}}
 {{- if or .Values.roles.dra .Values.report.events (include "drover.writesNodes" .) -}}true{{- end -}}

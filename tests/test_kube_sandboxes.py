@@ -1,0 +1,199 @@
+"""The files of tasks that are pods: they stay on the node when their pods have ended, and are read by the front doors of one machine."""
+
+import json
+import os
+import pathlib
+import signal
+import tempfile
+import urllib.parse
+
+import drover
+import kube
+import kube_install
+from cluster_daemon import ClusterDaemon
+from kube import case
+from kube.machine import wait_for
+from kube.settings import NodeSettings, Settings
+from kube_install import CHART, PATIENCE, VALUES, Helm
+from kube_node import GPU
+
+NAMESPACE, DRIVER = "drover", "sandbox.drover.dev"
+KEPT = f"/var/lib/kubelet/plugins/{DRIVER}/kept"
+SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), services=True)
+VALUES_HERE = {**VALUES, "simulate": "k80", "roles": {"dra": False, "sandboxes": True},
+               "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False}}
+# Writes what a task does, and then does as it is told.
+SCRIPT = "umask 022; mkdir -p made/deep; echo from $0 > made/deep/result; echo said; ln -s /etc/passwd out; mkfifo pipe; "
+
+_helm = None
+
+
+def installed(_profile):
+    """The module's cluster, with Drover installed by its chart."""
+    global _helm
+    cluster = case.shared(SETTINGS)
+    if _helm is None:
+        _helm = Helm(cluster)
+        with tempfile.TemporaryDirectory() as folder:
+            archive = kube_install.make_image(pathlib.Path(folder))
+            for node in cluster.nodes:
+                node.import_images([archive])
+        _helm.call("install", "drover", CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", values=VALUES_HERE)
+        for node in cluster.nodes:
+            wait_for(lambda node=node: cluster.get("node", node.name)["metadata"]["labels"].get(f"{DRIVER}/ready") == "true",
+                     lambda: "\n".join(cluster.kubectl("logs", pod["metadata"]["name"], "--namespace", NAMESPACE, check=False).stdout
+                                       for pod in agents(cluster)), timeout=PATIENCE)
+    return cluster
+
+
+def agents(cluster):
+    return cluster.list("pods", NAMESPACE, labelSelector="drover.dev/node-agent=true")
+
+
+class SandboxDaemon(ClusterDaemon):
+    equip = staticmethod(installed)
+
+
+class SandboxesTest(drover.DaemonTest):
+    kind_of_daemon = SandboxDaemon
+    arguments = ("--sandboxes", "node", "--agent-namespace", NAMESPACE, "--limit", "sandbox-size=32MiB")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(cls.uninstall)
+        super().setUpClass()
+
+    @classmethod
+    def uninstall(cls):
+        """After the daemon has ended, and its tasks with it."""
+        cluster = cls.daemon.cluster
+        _helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
+        _helm.close()
+        labels = [key for node in cluster.list("nodes") for key in node["metadata"].get("labels", {}) if "drover" in key]
+        left = [kind for kind in ("csidrivers", "clusterroles", "validatingadmissionpolicies")
+                if "drover" in cluster.kubectl("get", kind, "--output=name").stdout]
+        if labels or left:
+            raise AssertionError(f"left behind: {labels} {left}")
+
+    @property
+    def cluster(self):
+        return self.daemon.cluster
+
+    def begin(self, then="sleep 1000", uid=None):
+        body = {"command": ["/bin/sh", "-c", SCRIPT + then, "here"], "cpus": 0.1, "memory": "64MiB"}
+        task = self.daemon.api("POST", "/v1/tasks", body, uid=uid)["task"]["id"]
+        self.daemon.wait_for_output(task, "said")
+        return task
+
+    def browse(self, task, path="", uid=None):
+        return self.daemon.request("GET", f"/v1/tasks/{task}/files/browse?path={urllib.parse.quote(path)}", uid=uid)
+
+    def names(self, task, path="", uid=None):
+        status, _, body = self.browse(task, path, uid)
+        self.assertEqual(status, 200, body)
+        return [file["name"] for file in json.loads(body)["files"]]
+
+    def read(self, task, path, uid=None):
+        return self.daemon.request("GET", f"/v1/tasks/{task}/files/download?path={urllib.parse.quote(path)}", uid=uid)
+
+    def assert_all_is_there(self, task):
+        self.assertEqual(self.names(task), ["made", "out", "pipe", "stdout"])
+        self.assertEqual(self.names(task, "made/deep"), ["result"])
+        self.assertEqual(self.read(task, "made/deep/result")[::2], (200, b"from here\n"))
+        self.assertEqual(self.read(task, "stdout")[::2], (200, b"said\n"))
+
+    def node_of(self, task):
+        name = self.daemon.task(task)["node"]
+        return next(node for node in self.cluster.nodes if node.name == name)
+
+    def kept(self, node):
+        return {path.name for path in node.path(KEPT).iterdir()}
+
+    def test_files_are_read_while_it_runs_and_when_its_pod_is_gone(self):
+        task = self.begin()
+        self.assert_all_is_there(task)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assert_all_is_there(task)
+        self.daemon.stop_task(task)
+        self.daemon.wait_until_final(task)
+        wait_for(lambda: not self.daemon.pods(), "the pod to go")
+        self.assert_all_is_there(task)
+        node = self.node_of(task)
+        before = self.kept(node)
+        self.assertTrue(before)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assert_all_is_there(task)
+        self.assertEqual(self.daemon.cli("rm", task).status, 0)
+        wait_for(lambda: len(self.kept(node)) == len(before) - 1, lambda: f"{before} -> {self.kept(node)}")
+
+    def test_one_that_ends_by_itself_is_read_by_every_front_door(self):
+        task = self.begin("exit 3")
+        self.assertEqual(self.daemon.wait_until_final(task)["exit_status"], 3)
+        wait_for(lambda: not self.daemon.pods(), "the pod to go")
+        self.assert_all_is_there(task)
+        listed = self.daemon.cli("files", "ls", task, "made/deep")
+        self.assertIn("result", listed.out, listed)
+        read = self.daemon.cli("files", "cat", task, "made/deep/result")
+        self.assertEqual(read.out, "from here\n", read)
+        directory = f"/any/runs/{task}"
+        path = urllib.parse.quote(f"{directory}/made/deep")
+        self.assertEqual([file["path"] for file in self.daemon.api("GET", f"/files/browse?path={path}")], [f"{directory}/made/deep/result"])
+        self.assertEqual(self.daemon.api("GET", f"/files/read?path={path}/result&offset=5&length=4")["data"], "here")
+        self.assertEqual(self.daemon.request("GET", f"/files/download?path={path}/result")[::2], (200, b"from here\n"))
+
+    def test_nothing_leads_out_and_others_read_nothing(self):
+        task = self.begin(uid=1000)
+        self.assert_all_is_there(task)
+        self.assertEqual(self.read(task, "made/deep/result", uid=1000)[::2], (200, b"from here\n"))
+        for path in ("out", "pipe", "../../../../../../etc/shadow", "made/../../mount/made", "made"):
+            self.assertEqual(self.read(task, path, uid=1000)[0], 400, path)
+        for path in ("", "made/deep"):
+            self.assertIn(self.browse(task, path, uid=1001)[0], (403, 404), path)
+        self.assertIn(self.read(task, "made/deep/result", uid=1001)[0], (403, 404))
+        self.daemon.end_task(task)
+
+    def test_the_agent_may_be_killed_at_any_time(self):
+        running, ending = self.begin(), self.begin()
+        before = self.starts()
+        for agent in agents(self.cluster):
+            self.kill_agent(agent["metadata"]["uid"])
+        self.daemon.stop_task(ending, force=True)
+        self.daemon.wait_until_final(ending)
+        for task in (running, ending):
+            wait_for(lambda task=task: self.browse(task)[0] == 200, lambda task=task: self.browse(task), timeout=PATIENCE)
+            self.assert_all_is_there(task)
+        wait_for(lambda: len(self.daemon.pods()) == 1, "the pod that has ended to go", timeout=PATIENCE)
+        self.assert_all_is_there(ending)
+        self.assertEqual({agent: count + 1 for agent, count in before.items()}, self.starts())
+        self.daemon.end_task(running)
+
+    def starts(self):
+        return {agent["metadata"]["name"]: sum(status["restartCount"] for status in agent["status"]["containerStatuses"])
+                for agent in agents(self.cluster)}
+
+    def test_what_is_on_nodes_counts_for_its_user(self):
+        task = self.begin("dd if=/dev/zero of=large bs=1M count=64 2>/dev/null; sleep 1000", uid=1000)
+        ended = self.daemon.wait_until_final(task, timeout=PATIENCE)
+        self.assertIn("keeps on the disk grew to", ended["reason"])
+        self.assertEqual(self.daemon.cli("rm", task).status, 0)
+
+    def kill_agent(self, uid):
+        """With SIGKILL; the kubelet starts it again."""
+        for process in pathlib.Path("/proc").iterdir():
+            try:
+                if (uid in (process / "cgroup").read_text() or uid.replace("-", "_") in (process / "cgroup").read_text()) and \
+                        b"kube\0node" in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+            except (OSError, ValueError):
+                pass
+
+    def test_only_who_may_makes_sandboxes_that_stay(self):
+        cluster = self.cluster
+        pod = kube.pod("filler", "sleep", 1)
+        pod["spec"]["volumes"] = [{"name": "s", "csi": {"driver": DRIVER}}]
+        cluster.kubectl("create", "serviceaccount", "tenant")
+        cluster.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--serviceaccount=default:tenant")
+        made = cluster.kubectl("create", "--filename=-", "--as=system:serviceaccount:default:tenant", input=json.dumps(pod), check=False)
+        self.assertIn("may not make sandboxes that stay on the node", made.stderr, made)
