@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import tempfile
+import time
 import urllib.parse
 
 import drover
@@ -168,6 +169,23 @@ class SandboxesTest(drover.DaemonTest):
         self.assert_all_is_there(ending)
         self.assertEqual({agent: count + 1 for agent, count in before.items()}, self.starts())
         self.daemon.end_task(running)
+
+    def test_kubelets_that_start_again_take_folders_for_volumes(self):
+        running, ending = self.begin(), self.begin("sleep 3; exit 5")
+        for node in self.cluster.nodes:
+            node.kubelet.kill()
+        time.sleep(4)  # it ends while nobody looks
+        for node in self.cluster.nodes:
+            node.kubelet.start()
+        self.assertEqual(self.daemon.wait_until_final(ending, timeout=PATIENCE)["exit_status"], 5)
+        wait_for(lambda: len(self.daemon.pods()) == 1, "the pod that has ended to go", timeout=PATIENCE)
+        for task in (running, ending):
+            wait_for(lambda task=task: self.browse(task)[0] == 200, lambda task=task: self.browse(task), timeout=PATIENCE)
+            self.assert_all_is_there(task)
+        self.daemon.stop_task(running)
+        self.daemon.wait_until_final(running)
+        wait_for(lambda: not self.daemon.pods(), "the pod to go", timeout=PATIENCE)
+        self.assert_all_is_there(running)
 
     def starts(self):
         return {agent["metadata"]["name"]: sum(status["restartCount"] for status in agent["status"]["containerStatuses"])
