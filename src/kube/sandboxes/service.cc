@@ -16,6 +16,7 @@
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "base/sandbox.h"
@@ -213,7 +214,12 @@ void SandboxService::accept() {
       continue;
     }
     connections_.insert(connection);
-    std::thread([this, connection] { serve(connection); }).detach();
+    try {
+      std::thread([this, connection] { serve(connection); }).detach();
+    } catch (const std::system_error&) {  // no thread is left
+      connections_.erase(connection);
+      ::close(connection);
+    }
   }
 }
 

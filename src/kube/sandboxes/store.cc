@@ -49,6 +49,12 @@ std::optional<std::pair<uid_t, gid_t>> read_owner(std::string_view text) {
   return owner;
 }
 
+/// Of a record: nobody will ever find by it what it is of. What could not be read now may be read later.
+bool says_nothing(const Error& error) {
+  return error.kind == ErrorKind::kNotFound || error.kind == ErrorKind::kInvalid ||
+         error.kind == ErrorKind::kCorrupt;
+}
+
 /// Both on one file system, and for the kernel in one mount.
 Status move(const Directory& from, const char* name, const Directory& to, const std::string& new_name) {
   if (::renameat(from.fd(), name, to.fd(), new_name.c_str()) != 0)
@@ -130,12 +136,13 @@ Result<Directory> SandboxStore::volume_folder(const Place& place) const {
 Result<SandboxStore::Record> SandboxStore::read(const std::string& uid) const {
   DROVER_TRY(const auto text, records_.read(uid));
   DROVER_TRY(const auto value, parse_json(text, fmt::format("The record of sandbox '{}'", uid)));
-  return Record{text_at(value, "/id"),
-                text_at(value, "/volume"),
-                text_at(value, "/namespace"),
-                text_at(value, "/pod"),
-                value.value("ended", std::int64_t{0}),
-                value.value("unwanted", false)};
+  Record record{text_at(value, "/id"), text_at(value, "/volume"), text_at(value, "/namespace"),
+                text_at(value, "/pod")};
+  if (!is_volume_name(record.volume) || !value.contains("ended") || !value["ended"].is_number_integer())
+    return fail(ErrorKind::kCorrupt, fmt::format("The record of sandbox '{}' says nothing", uid));
+  record.ended = value["ended"].get<std::int64_t>();
+  record.unwanted = value.contains("unwanted") && value["unwanted"] == true;
+  return record;
 }
 
 Status SandboxStore::write(const std::string& uid, const Record& record) const {
@@ -162,7 +169,7 @@ Status SandboxStore::publish(const SandboxOrder& order) {
   }
   DROVER_CHECK_OK(write(order.uid, record));
   if (folder.exists(kMount)) {
-    // It may be half made. Whose it is already, is not changed under a pod that runs.
+    // It may be half made.
   } else if (kept_.exists(order.uid)) {
     return move(kept_, order.uid.c_str(), folder, kMount);
   } else if (::mkdirat(folder.fd(), kMount, 0700) != 0) {
@@ -269,9 +276,13 @@ Status SandboxStore::tidy(TimePoint kept_since) {
     const std::lock_guard lock(mutex_);
     all = records();
     const auto pods = kubelet_.subdirectory("pods");
+    DROVER_TRY(const auto names, kept_.list());
+    for (const auto& name : names) {
+      const auto record = read(name);
+      if (record || says_nothing(record.error())) kept.emplace_back(record ? record->ended : 0, name);
+    }
     for (const auto& [uid, record] : all) {
       const bool is_kept = kept_.exists(uid);
-      if (is_kept) kept.emplace_back(record.ended, uid);
       // Its volume was never made, or went without us.
       if (!is_kept && pods && !pods->exists(uid)) DROVER_CHECK_OK(records_.remove_tree(uid));
     }

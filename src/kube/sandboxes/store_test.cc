@@ -117,6 +117,20 @@ TEST_F(SandboxStoreTest, APodThatNeverCameLeavesNoRecord) {
   EXPECT_THAT(store.list(), IsEmpty());
 }
 
+TEST_F(SandboxStoreTest, ARecordThatCannotBeReadHoldsUpNobody) {
+  for (const auto* text :
+       {"", "[]", "{}", R"({"volume": "a", "ended": "x"})", R"({"volume": "../..", "ended": 0})"}) {
+    auto store = open();
+    ASSERT_TRUE(store.publish(order()));
+    ASSERT_TRUE(store.unpublish("csi-1111", target()));
+    std::ofstream(kubelet_ / ("plugins/sandbox.drover.dev/records/" + kUid)) << text;
+    EXPECT_THAT(store.list(), IsEmpty()) << text;
+    EXPECT_FALSE(store.find(kUid)) << text;
+    ASSERT_TRUE(store.tidy(kLongAgo + std::chrono::hours(1))) << text;
+    EXPECT_FALSE(std::filesystem::exists(kept())) << text;
+  }
+}
+
 TEST_F(SandboxStoreTest, OnlyThePlacesOfVolumesAreTouched) {
   auto store = open();
   kubelet_.folder("pods/victim/volumes/kubernetes.io~csi/sandbox/mount").folder("elsewhere/mount");
