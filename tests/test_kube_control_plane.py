@@ -23,7 +23,7 @@ SMALL = ("--cpus", "0.1", "--mem", "64MiB")
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}"
 # The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
 UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("pods/attach", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
-          ("queues", "use")}  # which the chart's own policy asks for, where it is on
+          ("queues", "use"), ("csidrivers", "use")}  # which the chart's own policies ask for, where they are on
 
 
 def setUpModule():
@@ -40,7 +40,7 @@ def tearDownModule():
 class ControlPlaneTest(kube.ClusterTest):
     settings = kube.Settings(services=True, flags={"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")})
     values = {**VALUES, "simulate": "dgx1-v100", "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False},
-              "roles": {"dra": False},
+              "roles": {"dra": False, "sandboxes": True},
               "controlPlane": {"enabled": True, "defaultImage": kube.SHELL, "users": [{"name": "ann", "uid": 4321, "groups": [77]}]}}
 
     @classmethod
@@ -139,6 +139,13 @@ class ControlPlaneTest(kube.ClusterTest):
         ran = self.drover("exec", task, "--", "/bin/sh", "-c", "echo out; echo err >&2; touch /tmp/go; exit 3")
         self.assertEqual((ran.status, ran.out, ran.err), (3, "out\n", "err\n"), ran)
         self.assertEqual(follows.communicate(timeout=PATIENCE)[0], b"ends\n")
+
+    def test_files_of_a_task_are_there_when_its_pod_is_not(self):
+        task = self.drover("run", *SMALL, "--detach", "--", "/bin/sh", "-c", "echo kept > result; echo said").out.strip()
+        wait_for(lambda: f"{task} finished" in self.drover("ps", "--all", "--format", "{id} {state}").out, self.log, timeout=PATIENCE)
+        wait_for(lambda: not self.cluster.list("pods", labelSelector=f"drover.dev/task={task}"), "the pod to go", timeout=PATIENCE)
+        self.assertEqual(self.drover("files", "cat", task, "result").out, "kept\n", self.log())
+        self.assertEqual(self.drover("rm", task).status, 0)
 
     def test_what_it_knows_outlives_its_pod(self):
         task = self.drover("run", *SMALL, "--detach", "--gpus", "8", "--", "/bin/sh", "-c", "echo before; sleep 25; echo after; exit 5").out.strip()
