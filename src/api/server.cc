@@ -332,6 +332,37 @@ void Server::stop() {
   for (auto* session : parts_->sessions) session->stop();
 }
 
+void Server::ask(const engine::Caller& caller, const std::string& method, const std::string& target,
+                 std::string body, std::function<void(Response)> done) {
+  Request request;
+  request.method = method;
+  request.content_type = "application/json";
+  request.body = std::move(body);
+  request.caller = caller;
+  const auto parsed = parse_target(target, request);
+  const auto most = parts_->shared->limits.body_bytes;
+  const bool large = request.body.size() > std::max(most, body_limit(parts_->shared->routes, request));
+  auto answer = [parts = parts_, request = std::move(request), parsed, large, target,
+                 done = std::move(done)]() mutable -> asio::awaitable<void> {
+    const auto user = request.caller->user;
+    const auto verb = request.method;
+    Response response;
+    if (!parsed)
+      response = error_response(parsed.error());
+    else if (large)
+      response =
+          error_response({ErrorKind::kInvalid, "The definition is larger than one may be", "", ""}, 413);
+    else
+      response = co_await route(parts->shared->routes, parts->shared->services, std::move(request));
+    ++parts->tally.answers[response.status];
+    if (parts->options.audit && verb != "GET")
+      parts->options.audit(fmt::format("audit user={} uid={} method={} path={} status={}", user.name,
+                                       user.uid, verb, target.substr(0, target.find('?')), response.status));
+    done(std::move(response));
+  };
+  asio::co_spawn(parts_->context, std::move(answer), asio::detached);
+}
+
 void Server::set_credentials(std::vector<Credential> credentials) {
   parts_->shared->credentials = std::move(credentials);
 }

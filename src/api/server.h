@@ -78,6 +78,10 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  /// Answers as if the caller had asked on a connection of his; `done` is called later, on the strand, unless
+  /// the daemon ends before. What has a live answer is not for this.
+  void ask(const engine::Caller& caller, const std::string& method, const std::string& target,
+           std::string body, std::function<void(Response)> done);
   /// Takes no more connections, lets requests in progress finish, ends live answers.
   void stop();
   /// For each request over TCP that comes from now on.

@@ -55,6 +55,13 @@ void name_network(const Services& services, json& body) {
   if (network.is_object() && !network.contains("mode")) network["mode"] = "bridge";
 }
 
+/// `label`: "name=value"; the first '=' ends the name.
+bool has_label(const control::TaskRecord& record, const std::string& label) {
+  const auto end = label.find('=');
+  const auto found = record.task.labels->find(label.substr(0, end));
+  return found != record.task.labels->end() && label.compare(end + 1, label.npos, found->second) == 0;
+}
+
 std::vector<std::string> images_of(workload::Submission& submission) {
   std::vector<std::string> images;
   for (const auto& request : workload::requests_in(submission))
@@ -110,17 +117,23 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   Query query(request);
   const bool only_active = query.boolean("active", false);
   const bool summary = query.boolean("summary", false);
+  const auto label = query.text("label");
   const auto own = query.boolean("own", false) ? std::optional(request.caller->user.uid) : std::nullopt;
   DROVER_CHECK_OK(query.finish());
-  return [tasks = services.daemon->tasks(*request.caller), only_active, summary, own]() -> Result<Response> {
+  if (!label.empty() && label.find('=') == label.npos)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is no label and its value", label), "say NAME=VALUE",
+                "label");
+  return [tasks = services.daemon->tasks(*request.caller), only_active, summary, label,
+          own]() -> Result<Response> {
     Response response;
-    response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
+    if (label.empty()) response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
     JsonWriter writer(response.body);
     writer.begin_array();
     tasks.each([&](const control::TaskRecord& record) {
       if (only_active && control::is_final(record.state)) return;
       if (own && record.task.owner != *own) return;
+      if (!label.empty() && !has_label(record, label)) return;
       if (summary)
         write_summary(writer, record);
       else
