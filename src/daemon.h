@@ -46,6 +46,8 @@ class Daemon {
   engine::LocalEngine& engine() { return *engine_; }
   /// Serves the APIs. `options`: what not all daemons have; the rest is filled in here.
   Status listen(api::ServerOptions options);
+  /// After listen(), whose routes it has.
+  api::Server& server() { return *server_; }
   /// From here on tasks are carried out. `runtime`: for people.
   Status begin(std::unique_ptr<container::Containerizer> containerizer, std::string runtime);
   /// Says where it serves.

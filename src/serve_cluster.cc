@@ -14,6 +14,7 @@
 #include "base/end_signals.h"
 #include "base/files.h"
 #include "base/users.h"
+#include "cluster_objects.h"
 #include "daemon.h"
 #include "kube/client/api_client.h"
 #include "kube/client/config.h"
@@ -180,9 +181,11 @@ class ClusterDaemon {
     DROVER_CHECK_OK(others_->wait_until_listed());
     DROVER_CHECK_OK(daemon_.listen({}));
     pods.watcher = daemon_.engine().watcher();
+    const auto settings = pods.pods;
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(writer(), std::move(pods)));
     DROVER_CHECK_OK(daemon_.begin(std::move(containerizer),
                                   fmt::format("Kubernetes {}.{}", version.major, version.minor)));
+    if (options_.objects) objects_ = std::make_unique<ClusterObjects>(writer(), daemon_, settings);
     spdlog::info("Tasks are pods of {}", api_->config().source);
     daemon_.announce();
     return {};
@@ -232,6 +235,7 @@ class ClusterDaemon {
   // They go first: they post to the daemon.
   std::unique_ptr<Watch<placement::Node>> nodes_;
   std::unique_ptr<Watch<pods::PodUse>> others_;
+  std::unique_ptr<ClusterObjects> objects_;
 };
 
 /// False: it was told to end before its turn came.

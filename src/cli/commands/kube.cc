@@ -150,7 +150,7 @@ Result<int> run_withdraw(Context& context, const std::string& kubeconfig) {
 void add_withdraw(CLI::App& group, Context& context) {
   auto kubeconfig = std::make_shared<std::string>();
   auto* command =
-      group.add_subcommand("withdraw", "Take Drover's labels and conditions from all nodes of the cluster");
+      group.add_subcommand("withdraw", "Take Drover's labels, conditions and finalizers from the cluster");
   command->add_option("--kubeconfig", *kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
   on_call(command, context, kubeconfig, run_withdraw);

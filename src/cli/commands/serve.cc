@@ -114,6 +114,8 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
           "On a cluster, where the nodes' agents are; the namespace of the pod or kubeconfig when not "
           "given")
       ->type_name("NAMESPACE");
+  command.add_flag("--objects", options.objects,
+                   "On a cluster, run what its objects App, Schedule and Job define");
   command.add_flag("--allow-host-paths", options.allow_host_paths,
                    "On a cluster, let tasks have folders of their node");
 }
