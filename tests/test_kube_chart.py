@@ -138,7 +138,7 @@ class ChartTest(unittest.TestCase):
         name = "drover-control-plane"
         deployment = objects["Deployment", name]
         arguments = re.findall(r"- (--[a-z-]+)(?:=(.*))?$", deployment, re.MULTILINE)
-        for argument in (("--engine", "kubernetes"), ("--state", "/var/lib/drover"), ("--lease", name), ("--listen", "0.0.0.0:9600"),
+        for argument in (("--engine", "kubernetes"), ("--objects", ""), ("--state", "/var/lib/drover"), ("--lease", name), ("--listen", "0.0.0.0:9600"),
                          ("--insecure-listen", ""), ("--host-name", f"{name}.kube-system.svc"), ("--scheduler", "other"),
                          ("--helper-image", "drover:0.1.0"), ("--default-image", "registry.test/base"), ("--log-level", "debug"),
                          ("--log-format", "json"), ("--later", "1")):
@@ -156,6 +156,14 @@ class ChartTest(unittest.TestCase):
             "passwd:", "|", "root:x:0:0:root:/:/", "ann:x:1000:50::/:/", "bob:x:1001:1001::/:/",
             "group:", "|", "root:x:0:", "group-50:x:50:", "group-1001:x:1001:", "group-100:x:100:ann,bob", "group-44:x:44:ann")))
         self.helm.call("lint", "--strict", CHART, values={"controlPlane": CONTROL_PLANE})
+
+    def test_definitions_outlive_an_uninstallation_and_are_let_go(self):
+        kinds = self.helm.template("--show-only=templates/control-plane-crds.yaml", values={"controlPlane": CONTROL_PLANE})
+        self.assertEqual(kinds.count("kind: CustomResourceDefinition"), 3)
+        self.assertEqual(kinds.count("helm.sh/resource-policy: keep"), 3)
+        for values, has_rights in (({"controlPlane": CONTROL_PLANE}, True), ({}, False)):
+            hook = self.helm.template("--show-only=templates/withdraw.yaml", values=values)
+            self.assertEqual("resources: [apps, schedules, jobs]" in hook, has_rights)
 
     def test_the_secrets_of_the_control_plane_are_files_that_nobody_else_reads(self):
         def credentials():

@@ -23,6 +23,7 @@ SMALL = ("--cpus", "0.1", "--mem", "64MiB")
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}"
 # The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
 UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("pods/attach", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
+          ("events", "patch"),  # of what happens again
           ("queues", "use"), ("csidrivers", "use")}  # which the chart's own policies ask for, where they are on
 
 
@@ -190,9 +191,22 @@ class ControlPlaneTest(kube.ClusterTest):
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "rm", name).status, 0)
         wait_for(lambda: not self.rule_objects(), self.rule_objects)
+        self.define_one_of_each()
         rules = self.cluster.get("clusterrole", PLANE)["rules"] + self.cluster.get("role", PLANE, NAMESPACE)["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: granted - self.used() <= UNSEEN, lambda: f"{granted - self.used()} to be used; {self.log()}", timeout=PATIENCE)
+
+    def define_one_of_each(self):
+        small = {"cpus": 0.1, "mem": 64}
+        specs = {"App": {"cmd": "exec sleep 1000", **small}, "Job": {"command": ["/probe", "exit", "0"], "cpus": 0.1, "memory": "64MiB"},
+                 "Schedule": {"command": "true", "schedule": "R/2040-01-01T00:00:00Z/P1D", **small}}
+        for kind, spec in specs.items():
+            self.cluster.apply({"apiVersion": "drover.dev/v1alpha1", "kind": kind, "spec": spec,
+                                "metadata": {"name": "defined", "namespace": "drover-root"}})
+        for kind in specs:
+            self.cluster.kubectl("wait", "--for=condition=Accepted", f"{kind.lower()}s.drover.dev/defined", "--namespace=drover-root", "--timeout=60s")
+            self.cluster.delete(f"{kind.lower()}s.drover.dev", "defined", namespace="drover-root")
+        self.assertNotIn("defined", self.drover("app", "ls").out)
 
     def rule_objects(self):
         listed = self.cluster.kubectl("get", "queues.drover.dev,quotas.drover.dev", "--output=name").stdout.split()
