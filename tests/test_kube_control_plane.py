@@ -78,7 +78,10 @@ class ControlPlaneTest(kube.ClusterTest):
         for task in cls.cluster.list("pods", labelSelector="drover.dev/task"):
             cls.drover("stop", task["metadata"]["labels"]["drover.dev/task"])
         wait_for(lambda: not cls.cluster.list("pods", labelSelector="drover.dev/task"), "the pods of tasks to go", timeout=PATIENCE)
+        left = cls.define("Schedule", "left", {"command": "true", "schedule": "R/2040-01-01T00:00:00Z/P1D"})
         cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
+        # Nobody is there any more for whom it would have to wait.
+        cls.cluster.kubectl("delete", left, "--namespace=drover-root", "--timeout=30s")
         cls.cluster.delete("pvc", PLANE, namespace=NAMESPACE)
         cls.cluster.delete("pv", "plane")
 
@@ -196,16 +199,20 @@ class ControlPlaneTest(kube.ClusterTest):
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: granted - self.used() <= UNSEEN, lambda: f"{granted - self.used()} to be used; {self.log()}", timeout=PATIENCE)
 
+    @classmethod
+    def define(cls, kind, name, spec):
+        """What the daemon has accepted, as kubectl calls it."""
+        cls.cluster.apply({"apiVersion": "drover.dev/v1alpha1", "kind": kind, "spec": spec, "metadata": {"name": name, "namespace": "drover-root"}})
+        made = f"{kind.lower()}s.drover.dev/{name}"
+        cls.cluster.kubectl("wait", "--for=condition=Accepted", made, "--namespace=drover-root", "--timeout=60s")
+        return made
+
     def define_one_of_each(self):
         small = {"cpus": 0.1, "mem": 64}
         specs = {"App": {"cmd": "exec sleep 1000", **small}, "Job": {"command": ["/probe", "exit", "0"], "cpus": 0.1, "memory": "64MiB"},
                  "Schedule": {"command": "true", "schedule": "R/2040-01-01T00:00:00Z/P1D", **small}}
         for kind, spec in specs.items():
-            self.cluster.apply({"apiVersion": "drover.dev/v1alpha1", "kind": kind, "spec": spec,
-                                "metadata": {"name": "defined", "namespace": "drover-root"}})
-        for kind in specs:
-            self.cluster.kubectl("wait", "--for=condition=Accepted", f"{kind.lower()}s.drover.dev/defined", "--namespace=drover-root", "--timeout=60s")
-            self.cluster.delete(f"{kind.lower()}s.drover.dev", "defined", namespace="drover-root")
+            self.cluster.kubectl("delete", self.define(kind, "defined", spec), "--namespace=drover-root", "--timeout=60s")
         self.assertNotIn("defined", self.drover("app", "ls").out)
 
     def rule_objects(self):

@@ -105,6 +105,7 @@ void Keeper::run(const std::stop_token& stop) {
     } catch (const json::exception& error) {
       next = fail(ErrorKind::kInternal, error.what());
     }
+    if (stop.stop_requested()) return;
     note(next ? Status() : Failure(context(next.error(), describe(definition.path))));
     lock.lock();
     const auto found = entries_.find(key);
