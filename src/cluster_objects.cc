@@ -62,6 +62,17 @@ Result<User> user_of_namespace(const std::string& name_space, const pods::PodSet
   return user;
 }
 
+bool is_of_others(const control::State& state, const User& user, const objects::Call& call) {
+  if (!call.about) return false;
+  const auto& [kind, id] = *call.about;
+  if (kind == Kind::kApp) {
+    const auto found = state.services.find(id);
+    return found != state.services.end() && found->second.target.task.owner != user.uid;
+  }
+  const auto found = kind == Kind::kSchedule ? state.schedules.find(id) : state.schedules.end();
+  return found != state.schedules.end() && found->second.schedule.task.owner != user.uid;
+}
+
 }  // namespace
 
 ClusterObjects::ClusterObjects(kube::Api& api, Daemon& daemon, pods::PodSettings settings)
@@ -83,24 +94,28 @@ Result<objects::Answer> ClusterObjects::ask(const User& user, const objects::Cal
     std::mutex mutex;
     std::condition_variable_any came;
     std::optional<api::Response> response;
+    bool of_others = false;
   };
   const auto waiting = std::make_shared<Waiting>();
   auto body = call.body.is_null() ? std::string()
                                   : call.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  boost::asio::post(daemon_.context(), [&daemon = daemon_, user, method = call.method, target = call.target,
-                                        body = std::move(body), waiting]() mutable {
-    daemon.server().ask({user}, method, target, std::move(body), [waiting](api::Response response) {
-      const std::lock_guard lock(waiting->mutex);
-      waiting->response = std::move(response);
-      waiting->came.notify_all();
-    });
-  });
+  boost::asio::post(daemon_.context(),
+                    [&daemon = daemon_, user, call, body = std::move(body), waiting]() mutable {
+                      const bool of_others = is_of_others(daemon.engine().state(), user, call);
+                      daemon.server().ask({user}, call.method, call.target, std::move(body),
+                                          [waiting, of_others](api::Response response) {
+                                            const std::lock_guard lock(waiting->mutex);
+                                            waiting->of_others = of_others;
+                                            waiting->response = std::move(response);
+                                            waiting->came.notify_all();
+                                          });
+                    });
   std::unique_lock lock(waiting->mutex);
   if (!waiting->came.wait_for(lock, stop, kPatience, [&] { return waiting->response.has_value(); }))
     return fail(ErrorKind::kTimeout, "The daemon has not answered", "it is tried again");
   auto value = nlohmann::json::parse(waiting->response->body, nullptr, false);
   if (value.is_discarded()) value = nullptr;
-  return objects::Answer{waiting->response->status, std::move(value)};
+  return objects::Answer{waiting->response->status, std::move(value), waiting->of_others};
 }
 
 }  // namespace drover

@@ -190,6 +190,18 @@ class ObjectsTest(ClusterDaemonTest):
         self.assertEqual(self.app("theirs")["version"], before)
         self.assertEqual([job["command"] for job in self.daemon.api("GET", "/v1/scheduler/jobs")], ["true"])
 
+    def test_a_forged_mark_gets_nothing_of_root(self):
+        self.define_app("lure", "drover-root", cpus=-1)
+        self.wait_for_refusal("App", "lure", "Invalid", "drover-root")
+        uid = self.cluster.get("apps.drover.dev", "lure", "drover-root")["metadata"]["uid"]
+        forged = {"id": "/lure", "cmd": "exec sleep 100000", "cpus": 0.1, "mem": 64, "labels": {"drover.dev/object": f"drover-root/lure/{uid}"}}
+        self.daemon.api("POST", "/v2/apps", forged, uid=drover.NOBODY)
+        self.addCleanup(self.daemon.api, "DELETE", "/v2/apps//lure?force=true")
+        self.define_app("lure", "drover-root", env={"SECRET": "x"})
+        self.wait_for_refusal("App", "lure", "Exists", "drover-root")
+        self.remove("App", "lure", "drover-root")
+        self.assertEqual(self.app("lure")["env"], {}, "it is his, and goes on as it was")
+
     def test_nobody_gets_more_rights_than_his_namespaces_user(self):
         self.define_app("as-root", user="root")
         self.assertIn("may not run apps as 'root'", self.wait_for_refusal("App", "as-root", "Forbidden"))

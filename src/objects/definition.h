@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -51,12 +52,14 @@ struct Call {
   std::string method;
   std::string target;
   nlohmann::json body = nullptr;
+  std::optional<std::pair<Kind, std::string>> about = std::nullopt;  ///< whose that is, is to be said too
 
   bool operator==(const Call&) const = default;
 };
 struct Answer {
   int status = 0;  ///< as HTTP has it
   nlohmann::json body;
+  bool of_others = false;  ///< what it is about is another user's: root sees all, and marks can be forged
 };
 
 /// What the daemon has under the definition's id.

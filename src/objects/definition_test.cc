@@ -120,6 +120,13 @@ TEST(Definition, WhatOthersMadeIsNeverTouched) {
   }
 }
 
+TEST(Definition, AMarkOnWhatIsAnotherUsersIsForged) {
+  const auto definition = read_definition(Kind::kApp, object({}));
+  const auto known = read_known(definition, {200, app(kMark), true});
+  ASSERT_TRUE(known);
+  EXPECT_EQ(decide(definition, *known).refusal.value_or(Refusal{}).reason, "Exists");
+}
+
 TEST(Definition, WhatIsDeletedIsRemovedAndThenLetGo) {
   for (const auto kind : {Kind::kApp, Kind::kSchedule}) {
     auto definition = read_definition(kind, object({}, deleted(true)));

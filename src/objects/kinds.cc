@@ -185,10 +185,15 @@ bool Known::ended() const {
 }
 
 Call ask_for(const Definition& definition) {
-  if (definition.kind == Kind::kApp) return {"GET", app_target(definition)};
-  if (definition.kind == Kind::kSchedule) return {"GET", kJobOfChronos + url_text(definition.id)};
-  return {"GET", fmt::format("/v1/tasks?own=true&label={}",
-                             url_text(fmt::format("{}={}", kMarkLabel, definition.mark())))};
+  Call call{"GET", "", nullptr, std::pair(definition.kind, definition.id)};
+  if (definition.kind == Kind::kApp)
+    call.target = app_target(definition);
+  else if (definition.kind == Kind::kSchedule)
+    call.target = kJobOfChronos + url_text(definition.id);
+  else
+    call.target = fmt::format("/v1/tasks?own=true&label={}",
+                              url_text(fmt::format("{}={}", kMarkLabel, definition.mark())));
+  return call;
 }
 
 Result<Known> read_known(const Definition& definition, const Answer& answer) {
@@ -201,7 +206,7 @@ Result<Known> read_known(const Definition& definition, const Answer& answer) {
   known.shown = definition.kind == Kind::kSchedule ? answer.body : answer.body.value(field, json());
   known.there = !known.shown.empty();
   if (!known.there) return known;
-  known.ours = has_mark(definition, known.shown);
+  known.ours = !answer.of_others && has_mark(definition, known.shown);
   if (definition.kind == Kind::kApp) known.fingerprint = text_at(known.shown, "/version");
   if (definition.kind == Kind::kSchedule) known.fingerprint = schedule_fingerprint(known.shown);
   return known;
