@@ -75,15 +75,21 @@ class ControlPlaneTest(kube.ClusterTest):
 
     @classmethod
     def uninstall(cls):
-        for task in cls.cluster.list("pods", labelSelector="drover.dev/task"):
-            cls.drover("stop", task["metadata"]["labels"]["drover.dev/task"])
-        wait_for(lambda: not cls.cluster.list("pods", labelSelector="drover.dev/task"), "the pods of tasks to go", timeout=PATIENCE)
+        ran = cls.drover("run", *SMALL, "--detach", "--priority", "7", "--", "/probe", "sleep", "1000")
+        wait_for(lambda: any(pod["status"]["phase"] == "Running" for pod in cls.tasks()), lambda: f"a task to run: {ran}; {cls.tasks()}")
         left = cls.define("Schedule", "left", {"command": "true", "schedule": "R/2040-01-01T00:00:00Z/P1D"})
         cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
         # Nobody is there any more for whom it would have to wait.
         cls.cluster.kubectl("delete", left, "--namespace=drover-root", "--timeout=30s")
+        made = cls.cluster.kubectl("get", "pods,services,leases,priorityclasses", "--all-namespaces", "--output=name").stdout.split()
+        if found := [name for name in made if "drover" in name] + cls.tasks():
+            raise AssertionError(f"left behind: {found}")
         cls.cluster.delete("pvc", PLANE, namespace=NAMESPACE)
         cls.cluster.delete("pv", "plane")
+
+    @classmethod
+    def tasks(cls):
+        return cls.cluster.list("pods", labelSelector="drover.dev/task")
 
     @classmethod
     def credentials(cls):
@@ -114,7 +120,7 @@ class ControlPlaneTest(kube.ClusterTest):
 
     def ask(self, path, method="GET", **headers):
         """The status of a request through the proxy, by the administrator of the cluster."""
-        with contextlib.closing(drover.UnixConnection(self.cluster.api._socket, 60)) as connection:
+        with contextlib.closing(drover.UnixConnection(self.cluster.api.socket, 60)) as connection:
             connection.request(method, PROXY + path, headers=headers)
             return connection.getresponse().status
 

@@ -84,6 +84,12 @@ struct ServeOptions {
 };
 
 /// What `drover kube node` was asked for; empty: not given.
+/// Of `drover kube withdraw`.
+struct KubeWithdrawOptions {
+  std::string kubeconfig;         ///< "": $KUBECONFIG, or the ServiceAccount of the pod
+  std::string name_space, lease;  ///< of the control plane that is to end, with its tasks; "": none
+};
+
 struct KubeNodeOptions {
   LogOptions log;
   std::string node_name;   ///< the Node's; the machine's own when empty
@@ -144,7 +150,7 @@ struct Hooks {
   /// Runs until it is told to stop.
   std::function<Status(const KubeSchedulerOptions&)> kube_scheduler;
   /// From how many Nodes of a cluster Drover's labels and conditions were taken.
-  std::function<Result<int>(const std::string& kubeconfig)> kube_withdraw;
+  std::function<Result<int>(const KubeWithdrawOptions& options)> kube_withdraw;
   /// Joins input and output to the agent of this node, until either ends.
   std::function<Status(const std::string& kubelet)> kube_sandboxes;
   /// What is, or would be, decided on a cluster: of a pod, [NAMESPACE/]NAME; of pods as somebody would make

@@ -4,13 +4,15 @@
 #include "kube/client/config.h"
 #include "kube/withdraw.h"
 #include "objects/release.h"
+#include "pods/release.h"
 
 namespace drover {
 
-Result<int> run_kube_withdraw(const std::string& kubeconfig) {
-  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(kubeconfig)));
+Result<int> run_kube_withdraw(const cli::KubeWithdrawOptions& options) {
+  DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
   DROVER_TRY(const auto api, kube::ApiClient::open(std::move(config)));
   DROVER_CHECK_OK(objects::release_definitions(*api));
+  if (!options.lease.empty()) DROVER_CHECK_OK(pods::release_tasks(*api, options.name_space, options.lease));
   return kube::withdraw(*api);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// When a control plane is gone for good: its Lease says which journal it had, and by that its pods are known.
+// When a control plane goes for good: its Lease says which journal it has, and by that its pods are known.
 // They are ended, and let go of, since nobody else would.
 
 #include <chrono>
@@ -15,9 +15,11 @@ namespace drover::pods {
 Status note_journal(kube::Api& api, const std::string& name_space, const std::string& lease,
                     const std::string& journal);
 
-/// Waits for so long at most until nobody has the Lease; kConflict when somebody keeps it. Fine when it is not
-/// there. Blocks; may be called again after an error. Needs the rights to get and delete the Lease, to list,
-/// patch and delete pods, and to list and delete priorityclasses.
+/// Ends the control plane, if it is the Deployment that has the Lease's name, and waits for so long at most
+/// until nobody has the Lease: kConflict when somebody keeps it. As long at most it waits for the pods to go.
+/// Fine when there is no Lease. Blocks; may be called again after an error. Needs the rights to get and
+/// delete the Lease, to patch the Deployment, to list, patch and delete pods, and to list and delete
+/// priorityclasses.
 Status release_tasks(kube::Api& api, const std::string& name_space, const std::string& lease,
                      std::chrono::milliseconds patience = std::chrono::seconds(60));
 

@@ -27,12 +27,11 @@ class ReleaseTest : public ::testing::Test {
   }
   void make(const kube::ObjectPath& where, const json& object) { EXPECT_TRUE(api_.create(where, object)); }
   void pod(const std::string& name, const std::string& journal) {
-    make({kube::kPods, "drover-ann"},
-         {{"metadata",
-           {{"name", name},
-            {"namespace", "drover-ann"},
-            {"finalizers", json::array({kFinalizer})},
-            {"labels", {{kTaskLabel, "t"}, {kJournalLabel, journal}}}}}});
+    make({kube::kPods, "drover-ann"}, {{"metadata",
+                                        {{"name", name},
+                                         {"namespace", "drover-ann"},
+                                         {"finalizers", json::array({kFinalizer})},
+                                         {"labels", {{kTaskLabel, "t"}, {kJournalLabel, journal}}}}}});
   }
   bool is_there(const std::string& name) { return api_.get({kube::kPods, "drover-ann", name}).has_value(); }
   void let_go() {

@@ -141,19 +141,38 @@ void add_scheduler(CLI::App& group, Context& context) {
   on_call(command, context, options, run_scheduler);
 }
 
-Result<int> run_withdraw(Context& context, const std::string& kubeconfig) {
-  DROVER_TRY(const auto nodes, context.hooks->kube_withdraw(kubeconfig));
+struct WithdrawFlags {
+  KubeWithdrawOptions options;
+  std::string control_plane;
+};
+
+Result<int> run_withdraw(Context& context, const WithdrawFlags& flags) {
+  auto options = flags.options;
+  if (!flags.control_plane.empty()) {
+    const auto slash = flags.control_plane.find('/');
+    if (slash == std::string::npos || slash == 0 || slash + 1 == flags.control_plane.size())
+      return fail(ErrorKind::kInvalid, fmt::format("'{}' names no lease", flags.control_plane),
+                  "name it with its namespace: --control-plane drover/drover-control-plane");
+    options.name_space = flags.control_plane.substr(0, slash);
+    options.lease = flags.control_plane.substr(slash + 1);
+  }
+  DROVER_TRY(const auto nodes, context.hooks->kube_withdraw(options));
   print(fmt::format("Nodes that Drover has left: {}\n", nodes));
   return 0;
 }
 
 void add_withdraw(CLI::App& group, Context& context) {
-  auto kubeconfig = std::make_shared<std::string>();
+  auto flags = std::make_shared<WithdrawFlags>();
   auto* command =
-      group.add_subcommand("withdraw", "Take Drover's labels, conditions and finalizers from the cluster");
-  command->add_option("--kubeconfig", *kubeconfig, "How to reach the API server, outside of a pod")
+      group.add_subcommand("withdraw", "Take from the cluster what stays when Drover has been uninstalled");
+  command
+      ->add_option("--kubeconfig", flags->options.kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
-  on_call(command, context, kubeconfig, run_withdraw);
+  command
+      ->add_option("--control-plane", flags->control_plane,
+                   "End the control plane that has this lease, too, and its tasks")
+      ->type_name("NAMESPACE/LEASE");
+  on_call(command, context, flags, run_withdraw);
 }
 
 Result<int> run_sandboxes(Context& context, const std::string& kubelet) {
