@@ -24,7 +24,7 @@ SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), services=True)
 VALUES_HERE = {**VALUES, "simulate": "k80", "roles": {"dra": False, "sandboxes": True},
                "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False}}
 # Writes what a task does, and then does as it is told.
-SCRIPT = "umask 022; mkdir -p made/deep; echo from $0 > made/deep/result; echo said; ln -s /etc/passwd out; mkfifo pipe; "
+SCRIPT = "umask 022; mkdir -p made/deep; echo from $0 > made/deep/result; ln -s /etc/passwd out; mkfifo pipe; echo said; "
 
 _helm = None
 
