@@ -81,15 +81,18 @@ class ControlPlaneTest(kube.ClusterTest):
         cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
         # Nobody is there any more for whom it would have to wait.
         cls.cluster.kubectl("delete", left, "--namespace=drover-root", "--timeout=30s")
-        made = cls.cluster.kubectl("get", "pods,services,leases,priorityclasses", "--all-namespaces", "--output=name").stdout.split()
-        if found := [name for name in made if "drover" in name] + cls.tasks():
-            raise AssertionError(f"left behind: {found}")
+        wait_for(lambda: not cls.left(), cls.left, timeout=60)
         cls.cluster.delete("pvc", PLANE, namespace=NAMESPACE)
         cls.cluster.delete("pv", "plane")
 
     @classmethod
+    def left(cls):
+        made = cls.cluster.kubectl("get", "pods,services,leases,priorityclasses", "--all-namespaces", "--output=name").stdout.split()
+        return [name for name in made if "drover" in name] + cls.tasks()
+
+    @classmethod
     def tasks(cls):
-        return cls.cluster.list("pods", labelSelector="drover.dev/task")
+        return cls.cluster.api.list("pods", labelSelector="drover.dev/task")
 
     @classmethod
     def credentials(cls):
@@ -153,7 +156,7 @@ class ControlPlaneTest(kube.ClusterTest):
     def test_files_of_a_task_are_there_when_its_pod_is_not(self):
         task = self.drover("run", *SMALL, "--detach", "--", "/bin/sh", "-c", "echo kept > result; echo said").out.strip()
         wait_for(lambda: f"{task} finished" in self.drover("ps", "--all", "--format", "{id} {state}").out, self.log, timeout=PATIENCE)
-        wait_for(lambda: not self.cluster.list("pods", labelSelector=f"drover.dev/task={task}"), "the pod to go", timeout=PATIENCE)
+        wait_for(lambda: not self.cluster.api.list("pods", labelSelector=f"drover.dev/task={task}"), "the pod to go", timeout=PATIENCE)
         self.assertEqual(self.drover("files", "cat", task, "result").out, "kept\n", self.log())
         self.assertEqual(self.drover("rm", task).status, 0)
 

@@ -86,8 +86,12 @@ struct ServeOptions {
 /// What `drover kube node` was asked for; empty: not given.
 /// Of `drover kube withdraw`.
 struct KubeWithdrawOptions {
-  std::string kubeconfig;         ///< "": $KUBECONFIG, or the ServiceAccount of the pod
-  std::string name_space, lease;  ///< of the control plane that is to end, with its tasks; "": none
+  std::string kubeconfig;  ///< "": $KUBECONFIG, or the ServiceAccount of the pod
+  struct Lease {
+    std::string name_space, name;  ///< "": none
+  };
+  Lease control_plane;  ///< that is to end, with its tasks
+  Lease scheduler;      ///< that has ended: its lease is to go
 };
 
 struct KubeNodeOptions {

@@ -12,7 +12,10 @@ Result<int> run_kube_withdraw(const cli::KubeWithdrawOptions& options) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
   DROVER_TRY(const auto api, kube::ApiClient::open(std::move(config)));
   DROVER_CHECK_OK(objects::release_definitions(*api));
-  if (!options.lease.empty()) DROVER_CHECK_OK(pods::release_tasks(*api, options.name_space, options.lease));
+  if (const auto& lease = options.control_plane; !lease.name.empty())
+    DROVER_CHECK_OK(pods::release_tasks(*api, lease.name_space, lease.name));
+  if (const auto& lease = options.scheduler; !lease.name.empty())
+    DROVER_CHECK_OK(pods::remove_lease(*api, lease.name_space, lease.name));
   return kube::withdraw(*api);
 }
 

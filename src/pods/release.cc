@@ -105,4 +105,12 @@ Status release_tasks(kube::Api& api, const std::string& name_space, const std::s
   return api.remove(path);
 }
 
+Status remove_lease(kube::Api& api, const std::string& name_space, const std::string& lease,
+                    std::chrono::milliseconds patience) {
+  const kube::ObjectPath path{kLeases, name_space, lease};
+  const auto free = wait_until_free(api, path, patience);
+  if (!free) return free.error().kind == ErrorKind::kNotFound ? Status() : Failure(free.error());
+  return api.remove(path);
+}
+
 }  // namespace drover::pods

@@ -23,4 +23,8 @@ Status note_journal(kube::Api& api, const std::string& name_space, const std::st
 Status release_tasks(kube::Api& api, const std::string& name_space, const std::string& lease,
                      std::chrono::milliseconds patience = std::chrono::seconds(60));
 
+/// Of anybody who has ended; waits likewise.
+Status remove_lease(kube::Api& api, const std::string& name_space, const std::string& lease,
+                    std::chrono::milliseconds patience = std::chrono::seconds(60));
+
 }  // namespace drover::pods

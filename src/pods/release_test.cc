@@ -51,6 +51,14 @@ TEST_F(ReleaseTest, OnlyWhatIsItsOwnGoesAndTheLeaseWithIt) {
   EXPECT_TRUE(release_tasks(api_, "drover", "plane"));
 }
 
+TEST_F(ReleaseTest, ALeaseGoesAlone) {
+  let_go();
+  EXPECT_TRUE(remove_lease(api_, "drover", "plane"));
+  EXPECT_FALSE(api_.get({kTheLeases, "drover", "plane"}));
+  EXPECT_TRUE(is_there("t-0"));
+  EXPECT_TRUE(remove_lease(api_, "drover", "plane"));
+}
+
 TEST_F(ReleaseTest, NothingGoesWhileSomebodyHasTheLease) {
   const auto released = release_tasks(api_, "drover", "plane", std::chrono::milliseconds(1));
   ASSERT_FALSE(released);

@@ -142,20 +142,23 @@ void add_scheduler(CLI::App& group, Context& context) {
 }
 
 struct WithdrawFlags {
-  KubeWithdrawOptions options;
-  std::string control_plane;
+  std::string kubeconfig, control_plane, scheduler;
 };
 
+Result<KubeWithdrawOptions::Lease> read_lease(const std::string& text) {
+  if (text.empty()) return KubeWithdrawOptions::Lease{};
+  const auto slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size())
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' names no lease", text),
+                "name it with its namespace: drover/drover-control-plane");
+  return KubeWithdrawOptions::Lease{text.substr(0, slash), text.substr(slash + 1)};
+}
+
 Result<int> run_withdraw(Context& context, const WithdrawFlags& flags) {
-  auto options = flags.options;
-  if (!flags.control_plane.empty()) {
-    const auto slash = flags.control_plane.find('/');
-    if (slash == std::string::npos || slash == 0 || slash + 1 == flags.control_plane.size())
-      return fail(ErrorKind::kInvalid, fmt::format("'{}' names no lease", flags.control_plane),
-                  "name it with its namespace: --control-plane drover/drover-control-plane");
-    options.name_space = flags.control_plane.substr(0, slash);
-    options.lease = flags.control_plane.substr(slash + 1);
-  }
+  KubeWithdrawOptions options;
+  options.kubeconfig = flags.kubeconfig;
+  DROVER_TRY(options.control_plane, read_lease(flags.control_plane));
+  DROVER_TRY(options.scheduler, read_lease(flags.scheduler));
   DROVER_TRY(const auto nodes, context.hooks->kube_withdraw(options));
   print(fmt::format("Nodes that Drover has left: {}\n", nodes));
   return 0;
@@ -165,12 +168,13 @@ void add_withdraw(CLI::App& group, Context& context) {
   auto flags = std::make_shared<WithdrawFlags>();
   auto* command =
       group.add_subcommand("withdraw", "Take from the cluster what stays when Drover has been uninstalled");
-  command
-      ->add_option("--kubeconfig", flags->options.kubeconfig, "How to reach the API server, outside of a pod")
+  command->add_option("--kubeconfig", flags->kubeconfig, "How to reach the API server, outside of a pod")
       ->type_name("FILE");
   command
       ->add_option("--control-plane", flags->control_plane,
                    "End the control plane that has this lease, too, and its tasks")
+      ->type_name("NAMESPACE/LEASE");
+  command->add_option("--scheduler", flags->scheduler, "Remove the lease of a scheduler that has ended, too")
       ->type_name("NAMESPACE/LEASE");
   on_call(command, context, flags, run_withdraw);
 }
