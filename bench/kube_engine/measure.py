@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "kube_clust
 from measured import Drover, MeasuredCluster, drover  # noqa: E402
 from pretended_nodes import PretendedNodes  # noqa: E402
 
+PATIENCE = 300  # seconds
 MINIMUM = 0.8  # of the instances of an app that is replaced
 
 
@@ -76,7 +77,8 @@ def submit(daemon, tasks, options):
         name = f"app-{number}"
         asked[name] = due
         daemon.api("POST", "/v2/apps", app(name, options.instances))
-    drover.wait_for(lambda: sum(map(len, list(tasks.bound.values()))) >= options.tasks, "all to be bound", 300, pause=0.2)
+    drover.wait_for(lambda: sum(map(len, list(tasks.bound.values()))) >= options.tasks,
+                    lambda: f"all to be bound: {daemon.api('GET', '/v2/queue')} {daemon.read_log()[-2000:]}", PATIENCE, pause=0.2)
     names = {name.strip("/").split("/")[-1].split(".")[0]: name for name in tasks.bound}
     return [when - asked[short] for short, name in names.items() for when in tasks.bound[name].values()]
 
@@ -99,7 +101,7 @@ def main():
     for name, default in (("nodes", 500), ("tasks", 2000), ("rate", 50), ("instances", 10), ("upgraded", 100)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
-    cluster, tasks = MeasuredCluster(), Tasks()
+    cluster, tasks = MeasuredCluster(claims=True), Tasks()  # with what makes accounts in namespaces
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.close)
         cluster.start()
