@@ -155,11 +155,11 @@ TEST(SandboxWire, NonsenseAndSilenceEnd) {
   UniqueFd other(ends[1]);
   Wire wire(one.get(), one.get());
   EXPECT_EQ(wire.receive_answer(std::chrono::steady_clock::now() + 20ms).error().kind, ErrorKind::kTimeout);
-  ASSERT_GT(::write(other.get(), "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", 50), 0);
+  ASSERT_TRUE(write_all(other.get(), "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "the wire"));
   EXPECT_EQ(wire.receive_answer(std::chrono::steady_clock::now() + 10s).error().kind,
             ErrorKind::kUnavailable);
   Wire again(one.get(), one.get());
-  ASSERT_GT(::write(other.get(), "what?\r\n\r\n", 9), 0);
+  ASSERT_TRUE(write_all(other.get(), "what?\r\n\r\n", "the wire"));
   EXPECT_EQ(again.receive_answer(std::chrono::steady_clock::now() + 10s).error().kind,
             ErrorKind::kUnavailable);
   other.reset();
