@@ -175,7 +175,7 @@ TEST_F(PodContainerizerTest, SandboxesOfNodesAreFoundAgainAndGoWithTheTask) {
   EXPECT_EQ(pods_->files("t")->file({}, "result").error().kind, ErrorKind::kUnavailable);
   EXPECT_THAT(asked, ElementsAre("n1"));
   ASSERT_TRUE(pods_->forget("t")) << "whatever nodes say";
-  EXPECT_THAT(pods_->known(), IsEmpty());
+  EXPECT_TRUE(wait_for([&] { return pods_->known().empty(); }));
   pods_.reset();
 }
 
