@@ -12,8 +12,8 @@
 #include "doctor.h"
 #include "driver/hook/hook.h"
 #include "hardware.h"
-#include "kube/sandboxes/service.h"
 #include "kube_node/run.h"
+#include "kube_node/sandbox_relay.h"
 #include "kube_node/withdraw.h"
 #include "kube_scheduler/ask.h"
 #include "kube_scheduler/run.h"
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   hooks.kube_node = run_kube_node;
   hooks.kube_scheduler = run_kube_scheduler;
   hooks.kube_withdraw = run_kube_withdraw;
-  hooks.kube_sandboxes = kube::relay_sandboxes;
+  hooks.kube_sandboxes = relay_sandboxes;
   hooks.kube_explain = explain_on_cluster;
   hooks.kube_plan = plan_on_cluster;
   hooks.kube_queues = queues_on_cluster;

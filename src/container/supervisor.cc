@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "base/unix_socket.h"
 #include "container/runtime_failure.h"
 #include "container/task_folder.h"
 

@@ -68,11 +68,6 @@ Status check_task_id(const std::string& id);
 Status replace_file(const Directory& folder, const std::string& name, std::string_view content,
                     mode_t mode = 0600);
 
-/// A path of this process' of a socket in the folder: short, as those of sockets must be.
-std::string socket_path(const Directory& folder, const char* name);
-/// A new socket there that listens and does not block, in the place of what was there.
-Result<UniqueFd> listen_at(const Directory& folder, const char* name);
-
 /// The shim's lock, or none. Let go of explicitly: a child that another thread is just starting holds a copy
 /// of the descriptor until it executes its program, and closing ours alone would leave it locked for so long.
 class TaskLock {

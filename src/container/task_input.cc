@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/unix_socket.h"
 #include "container/task_folder.h"
 #include "http/client.h"
 #include "workload/task.h"

@@ -1,11 +1,7 @@
 #include "kube_node/sandboxes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
-
-#include "kube/sandboxes/names.h"
 
 namespace drover {
 namespace {
@@ -35,9 +31,7 @@ Status KubeSandboxes::begin() {
     DROVER_TRY(auto opened, kube::SandboxStore::open(options_.kubelet));
     const std::lock_guard lock(mutex_);
     if (!store_) store_.emplace(std::move(opened));
-    DROVER_TRY(service_, kube::SandboxService::listen(
-                             *store_, fmt::format("{}/plugins/{}/{}", options_.kubelet, kube::kSandboxDriver,
-                                                  kube::kSandboxSocket)));
+    DROVER_TRY(service_, kube::SandboxService::listen(*store_));
     driver_ = std::make_unique<kube::SandboxDriver>(
         kube::SandboxDriverOptions{options_.node_name, options_.kubelet, version_, log_}, *store_);
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/eventually.h"
 #include "kube/client/testing/fake_api.h"
 #include "objects/release.h"
 
@@ -90,14 +91,6 @@ class KeeperTest : public ::testing::Test {
     const auto now = condition();
     return now.value("status", "") == "True" && now.value("observedGeneration", 0) == generation;
   }
-  template <typename Condition>
-  bool comes(const Condition& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
-  }
   kube::testing::FakeApi api_;
   FakeDaemon daemon_;
   std::unique_ptr<Keeper> keeper_;
@@ -105,29 +98,29 @@ class KeeperTest : public ::testing::Test {
 
 TEST_F(KeeperTest, MakesChangesAndTakesAway) {
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return accepted_at(1); })) << condition();
+  ASSERT_TRUE(eventually([&] { return accepted_at(1); })) << condition();
   EXPECT_EQ(daemon_.shown()["cmd"], "one");
   change({{"cmd", "two"}}, 2);
-  ASSERT_TRUE(comes([&] { return accepted_at(2); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(2); }));
   EXPECT_EQ(daemon_.shown()["cmd"], "two");
   ASSERT_TRUE(api_.remove({kApps, "drover-ann", "web"}));
-  EXPECT_TRUE(comes([&] { return !api_.get({kApps, "drover-ann", "web"}); }));
+  EXPECT_TRUE(eventually([&] { return !api_.get({kApps, "drover-ann", "web"}); }));
   EXPECT_TRUE(daemon_.shown().is_null());
   EXPECT_EQ(daemon_.changes(), (std::vector<std::string>{"ann POST", "ann PUT", "ann DELETE"}));
 }
 
 TEST_F(KeeperTest, AMistakeIsToldAndWhatRunsGoesOn) {
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return accepted_at(1); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(1); }));
   change({{"mistake", true}}, 2);
-  ASSERT_TRUE(comes([&] { return condition().value("reason", "") == "Invalid"; }));
+  ASSERT_TRUE(eventually([&] { return condition().value("reason", "") == "Invalid"; }));
   EXPECT_THAT(condition().value("message", ""), HasSubstr("/mistake"));
   EXPECT_EQ(daemon_.shown()["cmd"], "one");
 }
 
 TEST_F(KeeperTest, WhatIsInNobodysNamespaceIsRefusedAndNotHeld) {
   create({{"cmd", "one"}}, "default");
-  ASSERT_TRUE(comes([&] { return condition("default").value("reason", "") == "NoSuchUser"; }));
+  ASSERT_TRUE(eventually([&] { return condition("default").value("reason", "") == "NoSuchUser"; }));
   EXPECT_THAT(daemon_.changes(), IsEmpty());
   ASSERT_TRUE(api_.remove({kApps, "default", "web"}));
   EXPECT_FALSE(api_.get({kApps, "default", "web"}));
@@ -135,38 +128,39 @@ TEST_F(KeeperTest, WhatIsInNobodysNamespaceIsRefusedAndNotHeld) {
 
 TEST_F(KeeperTest, WhatSomebodyChangesIsPutRight) {
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return accepted_at(1); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(1); }));
   auto app = daemon_.shown();
   app.merge_patch({{"cmd", "theirs"}, {"version", "theirs"}});
   daemon_.set_app(app);
-  EXPECT_TRUE(comes([&] { return daemon_.shown()["cmd"] == "one"; }));
+  EXPECT_TRUE(eventually([&] { return daemon_.shown()["cmd"] == "one"; }));
 }
 
 TEST_F(KeeperTest, WhatOthersMadeIsLeftUntilItIsGone) {
   daemon_.set_app({{"id", "/web"}, {"cmd", "theirs"}, {"version", "1"}});
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return condition().value("reason", "") == "Exists"; }));
+  ASSERT_TRUE(eventually([&] { return condition().value("reason", "") == "Exists"; }));
   EXPECT_EQ(daemon_.shown()["cmd"], "theirs");
   EXPECT_THAT(daemon_.changes(), IsEmpty());
   daemon_.set_app(nullptr);
-  EXPECT_TRUE(comes([&] { return accepted_at(1); }));
+  EXPECT_TRUE(eventually([&] { return accepted_at(1); }));
 }
 
 TEST_F(KeeperTest, GoesOnAfterARestartWhereverItWas) {
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return accepted_at(1); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(1); }));
   keeper_.reset();
   change({{"cmd", "two"}}, 2);
   ASSERT_TRUE(
       api_.patch({kApps, "drover-ann", "web", "status"}, kube::PatchType::kMerge, {{"status", nullptr}}));
   start();
-  ASSERT_TRUE(comes([&] { return accepted_at(2); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(2); }));
   EXPECT_EQ(daemon_.shown()["cmd"], "two");
   keeper_.reset();
   ASSERT_TRUE(api_.remove({kApps, "drover-ann", "web"}));
   EXPECT_TRUE(api_.get({kApps, "drover-ann", "web"})) << "held while nobody is there";
   start();
-  EXPECT_TRUE(comes([&] { return daemon_.shown().is_null() && !api_.get({kApps, "drover-ann", "web"}); }));
+  EXPECT_TRUE(
+      eventually([&] { return daemon_.shown().is_null() && !api_.get({kApps, "drover-ann", "web"}); }));
 }
 
 TEST_F(KeeperTest, ADaemonThatDoesNotAnswerIsWaitedFor) {
@@ -175,12 +169,12 @@ TEST_F(KeeperTest, ADaemonThatDoesNotAnswerIsWaitedFor) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(condition().empty());
   daemon_.away = false;
-  EXPECT_TRUE(comes([&] { return accepted_at(1); }));
+  EXPECT_TRUE(eventually([&] { return accepted_at(1); }));
 }
 
 TEST_F(KeeperTest, AnUninstalledOneLetsGo) {
   create({{"cmd", "one"}});
-  ASSERT_TRUE(comes([&] { return accepted_at(1); }));
+  ASSERT_TRUE(eventually([&] { return accepted_at(1); }));
   keeper_.reset();
   ASSERT_TRUE(release_definitions(api_));
   ASSERT_TRUE(api_.remove({kApps, "drover-ann", "web"}));
@@ -193,7 +187,7 @@ TEST_F(KeeperTest, WhatFailsIsTriedAgain) {
   create({{"cmd", "one"}});
   api_.fail_next({{ErrorKind::kUnavailable, "away", "", ""}, {ErrorKind::kConflict, "changed", "", ""}});
   start();
-  EXPECT_TRUE(comes([&] { return accepted_at(1); }));
+  EXPECT_TRUE(eventually([&] { return accepted_at(1); }));
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ constexpr std::size_t kOutputPiece = 64 << 10;
 kube::RemoteCommandRequest request_of(const AttachmentOrder& order) {
   kube::RemoteCommandRequest request{
       .name_space = order.pod.name_space, .pod = order.pod.name, .container = kContainer};
-  request.tty = order.terminal.has_value();
-  if (!order.terminal) return request;
-  request.rows = order.terminal->rows;
-  request.columns = order.terminal->columns;
+  request.tty = order.reads.terminal.has_value();
+  if (!order.reads.terminal) return request;
+  request.rows = order.reads.terminal->rows;
+  request.columns = order.reads.terminal->columns;
   return request;
 }
 
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Attachment>> Attachment::open(kube::Api& api, kube::Serve
                                                      const Directory& task, AttachmentOrder order) {
   DROVER_TRY(auto input, container::TaskInput::open(task));
   std::optional<TerminalOutput> output;
-  if (order.terminal) {
+  if (order.reads.terminal) {
     DROVER_TRY(output, TerminalOutput::open(task, order.pod));
   }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

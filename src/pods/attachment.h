@@ -3,7 +3,7 @@
 // Joins a task that reads to those who write to it: a connection to its container as long as that runs, made
 // again when it breaks. Who writes comes by the socket in the task's folder, as on one machine
 // (task_input.h). What the container writes on its terminal comes the same way; without a terminal its log is
-// copied (output_copies.h). Thread safe.
+// copied (pod_streams.h). Thread safe.
 
 #include <chrono>
 #include <condition_variable>
@@ -25,9 +25,14 @@
 
 namespace drover::pods {
 
+/// What a pod's container reads.
+struct PodInput {
+  std::optional<workload::Terminal> terminal;  ///< as large as it is at first; none: a pipe
+};
+
 struct AttachmentOrder {
   kube::ObjectPath pod;
-  std::optional<workload::Terminal> terminal;  ///< as large as it is at first
+  PodInput reads;
 };
 
 class Attachment {

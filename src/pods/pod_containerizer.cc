@@ -11,7 +11,6 @@
 #include "base/pause.h"
 #include "container/quarantine.h"
 #include "container/task_folder.h"
-#include "pods/attachment.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
 #include "pods/pod_sandbox.h"
@@ -64,11 +63,7 @@ struct PodContainerizer::Attempt {
     view = std::move(seen);
   }
 
-  OutputCopies::CopyPointer output;
-  std::optional<AttachmentOrder> reads;    ///< what people write
-  std::unique_ptr<Attachment> attachment;  ///< while it runs and reads
-
-  bool has_terminal() const { return reads && reads->terminal; }
+  PodStreams::StreamPointer stream;
 };
 
 Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& api,
@@ -92,17 +87,16 @@ Result<std::unique_ptr<PodContainerizer>> PodContainerizer::create(kube::Api& ap
 }
 
 PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions options, Directory tasks)
-    : api_(api),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       tasks_(std::move(tasks)),
       store_(api),
-      outputs_(api, tasks_, options_.outputs),
+      streams_(api, options_.server, tasks_, options_.streams, options_.watcher.log),
       threads_(kThreads) {}
 
 PodContainerizer::~PodContainerizer() {
   informer_.reset();
   stop_.request_stop();
-  outputs_.stop();
+  streams_.stop();
   threads_.stop();
   threads_.join();
 }
@@ -265,9 +259,8 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
       return true;
     case News::kStarted:
       attempt->expected = Expected::kRunning;
-      attach(*attempt);  // before anybody may want to write
+      streams_.follow(attempt->stream);  // before anybody may want to write
       tell_start(attempt, view);
-      if (!attempt->has_terminal()) outputs_.follow(attempt->output);
       return true;
     case News::kEvicted:
       attempt->expected = Expected::kStopping;
@@ -295,36 +288,14 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
 }
 
 void PodContainerizer::tell_end(const AttemptPointer& attempt, News news, const View& view) {
-  workload::Ending ending;
-  if (view) {
-    tell_start(attempt, view);
-    ending = view->ending;
-  }
+  if (view) tell_start(attempt, view);
   const bool asked = attempt->expected == Expected::kStopping || attempt->expected == Expected::kCancelled;
-  if (news == News::kLost) {
-    ending.lost = true;
-    if (ending.message.empty())
-      ending.message = !view               ? "its pod is gone: nobody can say how it ended"
-                       : view->why.empty() ? "its node does not say how it ended"
-                                           : view->why;
-  } else if (ending.stopped && !asked && ending.exit_status != 0) {
-    ending.message =
-        fmt::format("exited with status {} after somebody had deleted its pod", ending.exit_status);
-  }
+  auto ending = ending_of(view.get(), news == News::kLost, asked);
   if (ending.finished_at == TimePoint{}) ending.finished_at = wall_clock();
-  if (const auto copied = finish_output(*attempt); !copied && options_.watcher.log)
+  if (const auto copied = streams_.finish(attempt->stream); !copied && options_.watcher.log)
     options_.watcher.log(
         fmt::format("What task '{}' wrote last is lost: {}", attempt->task, to_string(copied.error())));
   options_.watcher.ended(attempt->task, std::move(ending));
-}
-
-Status PodContainerizer::finish_output(Attempt& attempt) {
-  if (attempt.attachment) attempt.attachment->finish(options_.outputs.last_words);
-  attempt.attachment.reset();
-  if (!attempt.has_terminal()) return outputs_.finish(attempt.output);
-  DROVER_TRY(const auto folder, tasks_.subdirectory(attempt.task));
-  DROVER_TRY(auto output, TerminalOutput::open(folder, attempt.path));
-  return output.catch_up(api_, stop_.get_token());
 }
 
 Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const View& view) {
@@ -368,18 +339,22 @@ Status PodContainerizer::launch(const container::Launch& launch) {
   attempt->number = launch.attempt;
   attempt->path = path_of(read_pod(*pod));
   attempt->priority = launch.task.priority;
-  attempt->output = OutputCopies::begin(attempt->task, attempt->path);
-  if (launch.task.takes_input || launch.task.terminal)
-    attempt->reads = AttachmentOrder{attempt->path, launch.task.terminal};
+  const bool reads = launch.task.takes_input || launch.task.terminal;
+  attempt->stream = PodStreams::begin(attempt->task, attempt->path,
+                                      reads ? std::optional(PodInput{launch.task.terminal}) : std::nullopt);
   attempt->pod = std::move(*pod);
+  begin(attempt);
+  return {};
+}
+
+void PodContainerizer::begin(const AttemptPointer& attempt) {
   {
     const std::lock_guard lock(mutex_);
-    attempts_[launch.task.id] = attempt;
-    cleaned_.erase(launch.task.id);
+    attempts_[attempt->task] = attempt;
+    cleaned_.erase(attempt->task);
   }
   const std::lock_guard lock(attempt->mutex);
   look_at(attempt);
-  return {};
 }
 
 Status PodContainerizer::stop(const std::string& task_id, bool force) {
@@ -417,18 +392,12 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->made = true;
   attempt->uid = view->uid;
   attempt->view = view;
-  attempt->output = OutputCopies::begin(task_id, attempt->path);
-  // Who writes says anew how large his terminal is.
-  if (view->takes_input)
-    attempt->reads = AttachmentOrder{attempt->path,
-                                     view->has_terminal ? std::optional(workload::Terminal{}) : std::nullopt};
-  {
-    const std::lock_guard lock(mutex_);
-    attempts_[task_id] = attempt;
-    cleaned_.erase(task_id);
-  }
+  std::optional<PodInput> reads;
+  if (view->takes_input) reads.emplace();
+  if (reads && view->has_terminal) reads->terminal.emplace();  // who writes says anew how large his is
+  attempt->stream = PodStreams::begin(task_id, attempt->path, std::move(reads));
+  begin(attempt);
   const std::lock_guard lock(attempt->mutex);
-  look_at(attempt);
   return attempt->over ? Found::kEnded : Found::kAlive;
 }
 
@@ -444,8 +413,7 @@ Status PodContainerizer::clean(const std::string& task_id) {
   if (attempt) {
     const std::lock_guard lock(attempt->mutex);
     attempt->over = true;
-    attempt->attachment.reset();
-    OutputCopies::break_off(attempt->output);
+    PodStreams::break_off(attempt->stream);
     const auto view = view_of(attempt);
     if (view) left.insert_or_assign(view->name_space + "/" + view->name, view);
   }
@@ -458,7 +426,10 @@ Status PodContainerizer::clean(const std::string& task_id) {
 
 Status PodContainerizer::forget(const std::string& task_id) {
   DROVER_CHECK_OK(clean(task_id));
-  remove_sandboxes(task_id);
+  if (const auto folder = tasks_.subdirectory(task_id); folder && options_.agents != nullptr)
+    if (const auto removed = remove_sandboxes(*folder, *options_.agents); !removed && options_.watcher.log)
+      options_.watcher.log(fmt::format("A sandbox of task '{}' stays until its time is over: {}", task_id,
+                                       to_string(removed.error())));
   DROVER_CHECK_OK(tasks_.remove_tree(task_id));
   const std::lock_guard lock(mutex_);
   cleaned_.erase(task_id);
@@ -473,20 +444,6 @@ Result<std::unique_ptr<container::ExecProcess>> PodContainerizer::exec(
     return fail(ErrorKind::kConflict, fmt::format("The container of task '{}' does not run", task_id));
   if (!options_.server) return fail(ErrorKind::kUnsupported, "No commands are run in containers here");
   return start_exec(*options_.server, *view, request);
-}
-
-/// One that cannot be joined runs all the same.
-void PodContainerizer::attach(Attempt& attempt) {
-  if (!attempt.reads || attempt.attachment || !options_.server) return;
-  auto opened = [&]() -> Result<std::unique_ptr<Attachment>> {
-    DROVER_TRY(auto folder, tasks_.subdirectory(attempt.task));
-    return Attachment::open(api_, *options_.server, std::move(folder), *attempt.reads);
-  }();
-  if (opened)
-    attempt.attachment = std::move(*opened);
-  else if (options_.watcher.log)
-    options_.watcher.log(
-        fmt::format("Task '{}' cannot be written to: {}", attempt.task, to_string(opened.error())));
 }
 
 Result<UniqueFd> PodContainerizer::connect_input(const std::string& task_id) {
@@ -530,16 +487,6 @@ std::string PodContainerizer::sandbox(const std::string& task_id) const {
 std::shared_ptr<const SandboxReader> PodContainerizer::files(const std::string& task_id) const {
   if (options_.agents == nullptr) return Containerizer::files(task_id);
   return pod_sandbox(fmt::format("{}/{}", tasks_.path(), task_id), *options_.agents);
-}
-
-void PodContainerizer::remove_sandboxes(const std::string& task_id) const {
-  const auto folder = tasks_.subdirectory(task_id);
-  if (options_.agents == nullptr || !folder) return;
-  for (const auto& place : places_of(*folder))
-    if (const auto removed = kube::remove_sandbox(options_.agents->agent(place.node), place.uid);
-        !removed && options_.watcher.log)
-      options_.watcher.log(fmt::format("The sandbox of task '{}' stays until its time is over: {}", task_id,
-                                       to_string(removed.error())));
 }
 
 }  // namespace drover::pods

@@ -21,8 +21,8 @@
 #include "kube/client/informer.h"
 #include "pods/attempt.h"
 #include "pods/node_agents.h"
-#include "pods/output_copies.h"
 #include "pods/pod_store.h"
+#include "pods/pod_streams.h"
 #include "pods/pod_view.h"
 #include "pods/pod_writer.h"
 
@@ -35,7 +35,7 @@ struct PodContainerizerOptions {
   std::optional<kube::ServerConfig> server = {};  ///< of the same API server: for commands in containers
   std::chrono::milliseconds again{2000};          ///< what failed is tried again after it
   std::chrono::milliseconds listing{5 * 60'000};  ///< how long the first look at the cluster may take
-  OutputLimits outputs = {};
+  StreamLimits streams = {};
   NodeAgents* agents = nullptr;  ///< of nodes that keep sandboxes; null: those end with their pods
 };
 
@@ -74,19 +74,17 @@ class PodContainerizer final : public container::Containerizer {
   void see(const AttemptPointer& attempt, const std::optional<nlohmann::json>& pod);
   View view_of(const AttemptPointer& attempt) const;
 
+  void begin(const AttemptPointer& attempt);
+
   // Of what is done; the attempt's mutex is held:
   void look_at(const AttemptPointer& attempt);
   Status make(const AttemptPointer& attempt);
-  void attach(Attempt& attempt);
   /// Whether there may be more to do.
   bool tell(const AttemptPointer& attempt, News news, const View& view);
   void tell_start(const AttemptPointer& attempt, const View& view);
   Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
   void note_sandbox(const AttemptPointer& attempt, const View& view) const;
-  /// What nodes keep of it: as far as they answer, the rest goes by itself.
-  void remove_sandboxes(const std::string& task_id) const;
   void tell_end(const AttemptPointer& attempt, News news, const View& view);
-  Status finish_output(Attempt& attempt);
   /// Until it is done.
   void let_go(const View& view);
 
@@ -94,11 +92,10 @@ class PodContainerizer final : public container::Containerizer {
   void later(const AttemptPointer& attempt);
   AttemptPointer find(const std::string& task_id) const;
 
-  kube::Api& api_;
   const PodContainerizerOptions options_;
   const Directory tasks_;
   PodStore store_;
-  OutputCopies outputs_;
+  PodStreams streams_;
   mutable std::mutex mutex_;                                 ///< of what follows
   std::map<std::string, AttemptPointer> attempts_;           ///< by task
   std::set<std::string> cleaned_;                            ///< tasks of which nothing is to be left

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 
+#include "base/eventually.h"
 #include "base/fake_tree.h"
 #include "kube/client/testing/fake_api.h"
 #include "pods/log_copy.h"
@@ -76,7 +77,7 @@ class PodContainerizerTest : public ::testing::Test {
     PodContainerizerOptions options{
         .pods = {.journal = "j"}, .state = folder_.root(), .watcher = told_.watcher()};
     options.again = 20ms;
-    options.outputs.last_words = 2s;
+    options.streams.last_words = 2s;
     options.agents = agents_;
     auto made = PodContainerizer::create(api_, std::move(options));
     ASSERT_TRUE(made) << made.error().message;
@@ -137,15 +138,6 @@ class PodContainerizerTest : public ::testing::Test {
                attempt);
   }
   std::string output() { return read_file(pods_->sandbox("t") + "/stdout").value_or(""); }
-  template <typename Predicate>
-  static bool wait_for(Predicate predicate) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!predicate()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(5ms);
-    }
-    return true;
-  }
 
   FakeTree folder_;
   Told told_;
@@ -175,7 +167,7 @@ TEST_F(PodContainerizerTest, SandboxesOfNodesAreFoundAgainAndGoWithTheTask) {
   EXPECT_EQ(pods_->files("t")->file({}, "result").error().kind, ErrorKind::kUnavailable);
   EXPECT_THAT(asked, ElementsAre("n1"));
   ASSERT_TRUE(pods_->forget("t")) << "whatever nodes say";
-  EXPECT_TRUE(wait_for([&] { return pods_->known().empty(); }));
+  EXPECT_TRUE(eventually([&] { return pods_->known().empty(); }));
   pods_.reset();
 }
 
@@ -211,7 +203,7 @@ TEST_F(PodContainerizerTest, MakesThePodWhenTheServerIsThereAgain) {
   api_.fail_next(
       {{ErrorKind::kUnavailable, "no answer", "", ""}, {ErrorKind::kTimeout, "no answer", "", ""}});
   ASSERT_TRUE(pods_->launch(launch_of()));
-  EXPECT_TRUE(wait_for([&] { return pod().has_value(); }));
+  EXPECT_TRUE(eventually([&] { return pod().has_value(); }));
   EXPECT_THAT(told_.lines(1), Contains("waits t: no answer"));
 }
 
@@ -360,7 +352,7 @@ TEST_F(PodContainerizerTest, FindsItAgainInAnotherLife) {
   EXPECT_THAT(told_.lines(5),
               ElementsAre(HasSubstr("placed"), "started t", HasSubstr("placed"), "started t", "ended t 0"));
   EXPECT_EQ(pods_->recover("t", 1).value(), Found::kNever) << "of which there is no pod";
-  EXPECT_TRUE(wait_for([&] { return !pod(); })) << "the attempt before lets go";
+  EXPECT_TRUE(eventually([&] { return !pod(); })) << "the attempt before lets go";
 }
 
 TEST_F(PodContainerizerTest, APodThatWasMadeByALifeBeforeIsTakenOver) {
@@ -370,14 +362,14 @@ TEST_F(PodContainerizerTest, APodThatWasMadeByALifeBeforeIsTakenOver) {
   begin();
   ASSERT_TRUE(pods_->launch(launch_of()));
   run();
-  EXPECT_TRUE(wait_for([&] { return std::ranges::count(told_.lines(1), "started t") == 1; }));
+  EXPECT_TRUE(eventually([&] { return std::ranges::count(told_.lines(1), "started t") == 1; }));
 }
 
 TEST_F(PodContainerizerTest, WhatComesTooLateIsLetGo) {
   ASSERT_TRUE(pods_->clean("t"));
   const auto launch = launch_of();
   ASSERT_TRUE(api_.create({kube::kPods, "drover-ann"}, *write_pod({launch.task, 0, {}}, {.journal = "j"})));
-  EXPECT_TRUE(wait_for([&] { return !pod(); }));
+  EXPECT_TRUE(eventually([&] { return !pod(); }));
 }
 
 TEST_F(PodContainerizerTest, PodsOfOtherJournalsAreNotItsOwn) {
@@ -395,7 +387,7 @@ TEST_F(PodContainerizerTest, TheCopyOfTheOutputGoesOnWhereItWas) {
   bind();
   node_logs("2026-11-27T14:00:00.5Z one\n");
   run();
-  ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
+  ASSERT_TRUE(eventually([&] { return output() == "one\n"; }));
   node_logs("2026-11-27T14:00:00.5Z one\n2026-11-27T14:00:00.51Z two\n2026-11-27T14:00:02Z three");
   end(0);
   EXPECT_THAT(told_.lines(3), Contains("ended t 0"));
@@ -407,7 +399,7 @@ TEST_F(PodContainerizerTest, WhatANodeSaysInsteadOfTheOutputIsNotTheOutput) {
   bind();
   node_logs("2026-11-27T14:00:00Z one\nfailed to read \"0.log\"");
   run();
-  ASSERT_TRUE(wait_for([&] { return output() == "one\n"; }));
+  ASSERT_TRUE(eventually([&] { return output() == "one\n"; }));
   node_logs("unable to retrieve\n2026-11-27T14:00:01Z two\n" + std::string(1000, 'x'));
   end(0);
   EXPECT_THAT(told_.lines(4),
@@ -438,7 +430,7 @@ TEST_F(PodContainerizerTest, LinesThatAreNotWholeComeAgainAndLongOnesComePieceBy
   bind();
   node_logs("2026-11-27T14:00:00Z one\n2026-11-27T14:00:01Z be");
   run();
-  ASSERT_TRUE(wait_for([&] { return output().starts_with("one\n"); }));
+  ASSERT_TRUE(eventually([&] { return output().starts_with("one\n"); }));
   // What is written at the end of a piece without a line's end is taken for whole when the server ends it.
   node_logs("2026-11-27T14:00:00Z one\n2026-11-27T14:00:02Z " + longest + "\n2026-11-27T14:00:03Z \n");
   end(0);

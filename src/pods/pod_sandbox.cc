@@ -83,6 +83,14 @@ std::vector<SandboxPlace> places_of(const Directory& task) {
   return places;
 }
 
+Status remove_sandboxes(const Directory& task, NodeAgents& agents) {
+  Status all;
+  for (const auto& place : places_of(task))
+    if (const auto removed = kube::remove_sandbox(agents.agent(place.node), place.uid); !removed)
+      all = removed;
+  return all;
+}
+
 std::shared_ptr<const SandboxReader> pod_sandbox(std::string folder, NodeAgents& agents) {
   return std::make_shared<PodSandbox>(std::move(folder), agents);
 }

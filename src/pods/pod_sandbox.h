@@ -28,6 +28,10 @@ Status note_place(const Directory& task, const SandboxPlace& place);
 /// Of all attempts, the latest last; none when nothing was noted.
 std::vector<SandboxPlace> places_of(const Directory& task);
 
+/// Those that nodes keep of it, as far as they answer: the error of one that does not. The rest goes by
+/// itself.
+Status remove_sandboxes(const Directory& task, NodeAgents& agents);
+
 /// `folder`: the task's. `agents` outlives it.
 std::shared_ptr<const SandboxReader> pod_sandbox(std::string folder, NodeAgents& agents);
 

@@ -197,6 +197,21 @@ class StatusReader {
 
 }  // namespace
 
+workload::Ending ending_of(const PodView* view, bool lost, bool asked) {
+  auto ending = view != nullptr ? view->ending : workload::Ending();
+  if (lost) {
+    ending.lost = true;
+    if (ending.message.empty())
+      ending.message = view == nullptr     ? "its pod is gone: nobody can say how it ended"
+                       : view->why.empty() ? "its node does not say how it ended"
+                                           : view->why;
+  } else if (ending.stopped && !asked && ending.exit_status != 0) {
+    ending.message =
+        fmt::format("exited with status {} after somebody had deleted its pod", ending.exit_status);
+  }
+  return ending;
+}
+
 PodView read_pod(const json& pod) {
   PodView view;
   const auto& labels = part(part(pod, "metadata"), "labels");

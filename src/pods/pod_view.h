@@ -43,6 +43,9 @@ struct PodView {
   std::string why;
 };
 
+/// What is told of its end. `view`: null when its pod is gone. `asked`: somebody wanted it to be stopped.
+workload::Ending ending_of(const PodView* view, bool lost, bool asked);
+
 /// What is missing, or of another kind than Kubernetes has it, is taken for not being said.
 PodView read_pod(const nlohmann::json& pod);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/eventually.h"
 #include "kube/client/testing/fake_api.h"
 #include "pods/pod_view.h"
 #include "pods/rule_keeper.h"
@@ -82,35 +83,29 @@ class RuleKeeperTest : public ::testing::Test {
       for (const auto& object : list->items) found.push_back(kube::text_at(*object, "/metadata/name"));
     return found;
   }
-  template <typename Condition>
-  bool comes(const Condition& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
-  }
   kube::testing::FakeApi api_;
   RuleKeeper keeper_;
 };
 
 TEST_F(RuleKeeperTest, MakesChangesAndTakesAway) {
   keeper_.keep(some_rules());
-  EXPECT_TRUE(comes([&] { return names(scheduler::kQueues) == std::vector<std::string>{"lab.vision"}; }));
-  EXPECT_TRUE(comes([&] { return names(scheduler::kQuotas) == std::vector<std::string>{"drover-ann"}; }));
+  EXPECT_TRUE(
+      eventually([&] { return names(scheduler::kQueues) == std::vector<std::string>{"lab.vision"}; }));
+  EXPECT_TRUE(
+      eventually([&] { return names(scheduler::kQuotas) == std::vector<std::string>{"drover-ann"}; }));
   auto rules = some_rules();
   rules.quotas.clear();
   rules.queues["lab/vision"].weight = 5;
   keeper_.keep(rules);
-  EXPECT_TRUE(comes([&] { return names(scheduler::kQuotas).empty(); }));
+  EXPECT_TRUE(eventually([&] { return names(scheduler::kQuotas).empty(); }));
   EXPECT_EQ(api_.get({scheduler::kQueues, "", "lab.vision"})->at("spec").at("weight"), 5);
 }
 
 TEST_F(RuleKeeperTest, WhatSomebodyTakesAwayComesBack) {
   keeper_.keep(some_rules());
-  ASSERT_TRUE(comes([&] { return !names(scheduler::kQueues).empty(); }));
+  ASSERT_TRUE(eventually([&] { return !names(scheduler::kQueues).empty(); }));
   ASSERT_TRUE(api_.remove({scheduler::kQueues, "", "lab.vision"}));
-  EXPECT_TRUE(comes([&] { return !names(scheduler::kQueues).empty(); }));
+  EXPECT_TRUE(eventually([&] { return !names(scheduler::kQueues).empty(); }));
 }
 
 TEST_F(RuleKeeperTest, ObjectsOfOthersAreLeftAlone) {
@@ -123,19 +118,19 @@ TEST_F(RuleKeeperTest, ObjectsOfOthersAreLeftAlone) {
   make("lab.vision", json::object());
   make("other", {{kJournalLabel, "another"}});
   keeper_.keep(some_rules());
-  EXPECT_TRUE(comes([&] { return keeper_.trouble().has_value(); }));
+  EXPECT_TRUE(eventually([&] { return keeper_.trouble().has_value(); }));
   EXPECT_THAT(keeper_.trouble()->message, HasSubstr("somebody else keeps it"));
   EXPECT_EQ(api_.get({scheduler::kQueues, "", "lab.vision"})->at("spec").at("weight"), 9);
   EXPECT_THAT(names(scheduler::kQueues), ElementsAre("lab.vision", "other"));
   EXPECT_THAT(names(scheduler::kQuotas), ElementsAre("drover-ann")) << "the rest is done";
   ASSERT_TRUE(api_.remove({scheduler::kQueues, "", "lab.vision"}));
-  EXPECT_TRUE(comes([&] { return !keeper_.trouble().has_value(); }));
+  EXPECT_TRUE(eventually([&] { return !keeper_.trouble().has_value(); }));
 }
 
 TEST_F(RuleKeeperTest, WhatFailsIsTriedAgain) {
   api_.fail_next({{ErrorKind::kUnavailable, "away", "", ""}, {ErrorKind::kUnavailable, "away", "", ""}});
   keeper_.keep(some_rules());
-  EXPECT_TRUE(comes([&] { return !names(scheduler::kQueues).empty() && !keeper_.trouble(); }));
+  EXPECT_TRUE(eventually([&] { return !names(scheduler::kQueues).empty() && !keeper_.trouble(); }));
 }
 
 }  // namespace

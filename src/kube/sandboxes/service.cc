@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,12 +13,12 @@
 #include <boost/url/url_view.hpp>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "base/sandbox.h"
+#include "base/unix_socket.h"
 #include "kube/sandboxes/names.h"
 
 namespace drover::kube {
@@ -137,37 +136,6 @@ Result<WireAnswer> answer_of(SandboxStore& store, const WireRequest& request) {
   return unknown();
 }
 
-Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
-    return fail(ErrorKind::kInvalid, fmt::format("the socket's path '{}' is too long", path));
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
-/// The socket stands in a folder that only root may enter.
-Result<UniqueFd> listen_at(const std::string& path) {
-  DROVER_TRY(const auto address, address_of(path));
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  ::unlink(path.c_str());
-  const auto* const general = reinterpret_cast<const sockaddr*>(&address);
-  if (!socket.valid() || ::bind(socket.get(), general, sizeof(address)) != 0 ||
-      ::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), 16) != 0)
-    return fail_errno(fmt::format("Failed to serve at the socket '{}'", path), errno);
-  return socket;
-}
-
-/// What has come at `from` goes to `to`. False at its end.
-Result<bool> pass_on(int from, int to) {
-  std::array<char, 64 << 10> piece;
-  const auto count = ::read(from, piece.data(), piece.size());
-  if (count < 0)
-    return errno == EINTR || errno == EAGAIN ? Result<bool>(true) : fail_errno("Failed to read", errno);
-  DROVER_CHECK_OK(write_all(to, {piece.data(), static_cast<std::size_t>(count)}, "the other side"));
-  return count > 0;
-}
-
 }  // namespace
 
 WireAnswer answer(SandboxStore& store, const WireRequest& request) {
@@ -181,8 +149,11 @@ WireAnswer answer(SandboxStore& store, const WireRequest& request) {
   return {info.http_status, told.dump(-1, ' ', false, json::error_handler_t::replace)};
 }
 
-Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store, const std::string& path) {
-  DROVER_TRY(auto socket, listen_at(path));
+Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store) {
+  const auto& folder = store.folder();
+  DROVER_TRY(auto socket, listen_at(folder, kSandboxSocket));
+  if (::fchmodat(folder.fd(), kSandboxSocket, 0600, 0) != 0)
+    return fail_errno(fmt::format("Failed to close '{}/{}' to others", folder.path(), kSandboxSocket), errno);
   return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(socket)));
 }
 
@@ -234,27 +205,6 @@ void SandboxService::serve(int connection) {
   connections_.erase(connection);
   ::close(connection);
   ended_.notify_all();
-}
-
-Status relay_sandboxes(const std::string& kubelet) {
-  const auto path = fmt::format("{}/plugins/{}/{}", kubelet, kSandboxDriver, kSandboxSocket);
-  DROVER_TRY(const auto address, address_of(path));
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid() ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    return fail_errno(fmt::format("Failed to reach the node's agent at '{}'", path), errno);
-  while (true) {
-    std::array<pollfd, 2> waits{{{STDIN_FILENO, POLLIN, 0}, {socket.get(), POLLIN, 0}}};
-    const int found =
-        ::poll(waits.data(), waits.size(), static_cast<int>(std::chrono::milliseconds(kSilence).count()));
-    if (found < 0 && errno != EINTR) return fail_errno("Failed to wait", errno);
-    if (found == 0) return {};
-    for (const auto& [wait, to] : {std::pair(waits[0], socket.get()), {waits[1], STDOUT_FILENO}}) {
-      if (wait.revents == 0) continue;
-      DROVER_TRY(const bool goes_on, pass_on(wait.fd, to));
-      if (!goes_on) return {};
-    }
-  }
 }
 
 }  // namespace drover::kube

@@ -31,8 +31,8 @@ WireAnswer answer(SandboxStore& store, const WireRequest& request);
 
 class SandboxService {
  public:
-  /// `store` outlives it.
-  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store, const std::string& path);
+  /// In the folder of `store`, which outlives it.
+  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store);
   /// Closes all connections, and waits for what is being answered.
   ~SandboxService();
 
@@ -49,8 +49,5 @@ class SandboxService {
   std::condition_variable ended_;
   std::thread thread_;
 };
-
-/// Joins this process' input and output to that socket, until either ends, or nothing has come for minutes.
-Status relay_sandboxes(const std::string& kubelet);
 
 }  // namespace drover::kube

@@ -13,6 +13,7 @@
 
 #include "base/fake_tree.h"
 #include "kube/sandboxes/client.h"
+#include "kube/sandboxes/names.h"
 
 namespace drover::kube {
 namespace {
@@ -124,8 +125,8 @@ TEST_F(SandboxServiceTest, AnAgentIsNotBelieved) {
 }
 
 TEST_F(SandboxServiceTest, SpeaksAtItsSocket) {
-  const auto path = kubelet_ / "s";
-  auto service = SandboxService::listen(*store_, path).value();
+  const auto path = kubelet_ / fmt::format("plugins/{}/{}", kSandboxDriver, kSandboxSocket);
+  auto service = SandboxService::listen(*store_).value();
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

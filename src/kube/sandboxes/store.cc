@@ -86,23 +86,26 @@ bool is_uid(std::string_view text) {
 
 Result<SandboxStore> SandboxStore::open(const std::string& kubelet) {
   DROVER_TRY(auto root, Directory::open(kubelet));
-  DROVER_TRY(const auto own, Directory::create(fmt::format("{}/plugins/{}", kubelet, kSandboxDriver), 0700));
+  DROVER_TRY(auto own, Directory::create(fmt::format("{}/plugins/{}", kubelet, kSandboxDriver), 0700));
   // What is inside is read with a tenant's rights, by its descriptor: nobody passes here by a path.
   if (::fchmod(own.fd(), 0700) != 0) return fail_errno("Failed to close the folder of sandboxes", errno);
   DROVER_TRY(auto records, own.make_subdirectory("records", 0700));
   DROVER_TRY(auto kept, own.make_subdirectory("kept", 0700));
   DROVER_TRY(auto gone, own.make_subdirectory("gone", 0700));
-  return SandboxStore(std::move(root), std::move(records), std::move(kept), std::move(gone));
+  return SandboxStore(std::move(root), std::move(own), std::move(records), std::move(kept), std::move(gone));
 }
 
-SandboxStore::SandboxStore(Directory kubelet, Directory records, Directory kept, Directory gone)
+SandboxStore::SandboxStore(Directory kubelet, Directory own, Directory records, Directory kept,
+                           Directory gone)
     : kubelet_(std::move(kubelet)),
+      own_(std::move(own)),
       records_(std::move(records)),
       kept_(std::move(kept)),
       gone_(std::move(gone)) {}
 
 SandboxStore::SandboxStore(SandboxStore&& other) noexcept
     : kubelet_(std::move(other.kubelet_)),
+      own_(std::move(other.own_)),
       records_(std::move(other.records_)),
       kept_(std::move(other.kept_)),
       gone_(std::move(other.gone_)),

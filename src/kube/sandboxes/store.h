@@ -44,6 +44,8 @@ class SandboxStore {
   static Result<SandboxStore> open(const std::string& kubelet);
   SandboxStore(SandboxStore&&) noexcept;
 
+  /// Its own, which only root may enter.
+  const Directory& folder() const { return own_; }
   /// Makes the sandbox, or leaves it as it is. One a pod.
   Status publish(const SandboxOrder& order);
   /// Keeps it, unless it was removed meanwhile. Fine when it is gone.
@@ -63,7 +65,7 @@ class SandboxStore {
   struct Record;
   struct Place;
 
-  SandboxStore(Directory kubelet, Directory records, Directory kept, Directory gone);
+  SandboxStore(Directory kubelet, Directory own, Directory records, Directory kept, Directory gone);
   Result<Place> place_of(const std::string& target) const;
   Result<Directory> volume_folder(const Place& place) const;
   Result<Record> read(const std::string& uid) const;
@@ -75,7 +77,7 @@ class SandboxStore {
   Status measure(const std::map<std::string, Record>& all);
   bool is_full() const;
 
-  Directory kubelet_, records_, kept_, gone_;
+  Directory kubelet_, own_, records_, kept_, gone_;
   mutable std::mutex mutex_;  ///< of what changes
   struct Size {
     std::uint64_t bytes = 0;
