@@ -78,15 +78,10 @@ void check_path(const std::string& path, const std::string& at, Mistakes& mistak
   for (std::string_view rest = path;; ++levels) {
     const auto slash = rest.find('/');
     const auto name = rest.substr(0, slash);
-    const bool known_letters = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-             c == '_' || c == '-';
-    });
-    if (name.empty() || name.size() > kMaxName || !known_letters)
-      mistakes.add(
-          at, fmt::format("'{}' is not a name of a queue", path),
-          fmt::format("a name is 1 to {} letters, digits, '.', '_' or '-'; '/' stands between levels",
-                      kMaxName));
+    if (!workload::is_queue_name(name))
+      mistakes.add(at, fmt::format("'{}' is not a name of a queue", path),
+                   "a name is 1 to 64 letters, digits, '.', '_' or '-', and not '.' or '..'; '/' stands "
+                   "between levels");
     if (name.empty() || slash == std::string_view::npos) break;
     rest.remove_prefix(slash + 1);
   }

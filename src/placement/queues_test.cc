@@ -43,7 +43,7 @@ TEST(Queues, TakeSensibleRules) {
 }
 
 TEST(Queues, RefuseNamesThatAreNone) {
-  for (const auto* name : {"", "/", "a/", "/a", "a//b", "a b", "ä", "a/b/c/d/e/f/g/h/i"}) {
+  for (const auto* name : {"", "/", "a/", "/a", "a//b", "a b", "..", "a/./b", "ä", "a/b/c/d/e/f/g/h/i"}) {
     const auto status = validate(rules_with({queue(name)}));
     ASSERT_FALSE(status) << name;
     EXPECT_THAT(status.error().path, ::testing::StartsWith("/queues/")) << name;

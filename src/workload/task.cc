@@ -331,11 +331,15 @@ bool has(const json& body, const char* field) {
 
 }  // namespace
 
+bool is_queue_name(std::string_view text) {
+  return is_plain_name(text) && text != "." && text != "..";
+}
+
 bool is_queue_path(std::string_view text) {
   std::size_t levels = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
-    if (!is_plain_name(text.substr(begin, end - begin)) || ++levels > kMaxLevels) return false;
+    if (!is_queue_name(text.substr(begin, end - begin)) || ++levels > kMaxLevels) return false;
     begin = end + 1;
   }
   return true;

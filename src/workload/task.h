@@ -180,7 +180,9 @@ struct ArrayRequest {
 using Submission = std::variant<TaskRequest, GangRequest, ArrayRequest>;
 Result<Submission> decode_submission(const nlohmann::json& body);
 
-/// "research/vision": 1 to 8 levels of plain names.
+/// A plain name that leads nowhere else in a path: not "." or "..".
+bool is_queue_name(std::string_view text);
+/// "research/vision": 1 to 8 levels of such names.
 bool is_queue_path(std::string_view text);
 
 /// A task as stored in the journal and as shown by the API (task_writer.h writes it as text);
