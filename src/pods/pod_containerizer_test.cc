@@ -185,7 +185,7 @@ TEST_F(PodContainerizerTest, TellsOfALifeInOrderAndKeepsThePodUntilItsEndIsRecor
   EXPECT_FALSE(pod());
   EXPECT_EQ(output(), "hello\n$HOME\n");
   ASSERT_TRUE(pods_->forget("t"));
-  EXPECT_THAT(pods_->known(), IsEmpty());
+  EXPECT_TRUE(eventually([&] { return pods_->known().empty(); }));
 }
 
 TEST_F(PodContainerizerTest, WhatAPodCannotBeIsRefusedAtOnceAndWhole) {
