@@ -79,7 +79,9 @@ std::string template_name(int devices) {
 }
 
 json template_object(const std::string& name_space, int devices) {
-  const json request{{"name", "gpus"}, {"exactly", {{"deviceClassName", kDriver}, {"count", devices}}}};
+  const json request{
+      {"name", "gpus"},
+      {"exactly", {{"deviceClassName", kDriver}, {"allocationMode", "ExactCount"}, {"count", devices}}}};
   const json constraint{{"requests", {"gpus"}}, {"matchAttribute", fmt::format("{}/board", kDriver)}};
   return {{"apiVersion", "resource.k8s.io/v1"},
           {"kind", "ResourceClaimTemplate"},

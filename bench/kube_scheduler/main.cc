@@ -9,7 +9,10 @@
 #include <chrono>
 #include <vector>
 
+#include "kube/scheduler/claims/claim.h"
+#include "kube/scheduler/claims/slice.h"
 #include "kube/scheduler/scheduler.h"
+#include "kube_cluster/objects.h"
 
 namespace {
 
@@ -27,6 +30,7 @@ struct Load {
   int waiting = 0;   ///< that do not fit
   int gang = 512;    ///< pods of a gang that needs whole nodes of one rack; 0: none
   int racks = 8;
+  int claims = 2048;  ///< pods at once, with claims of 1 to 4 devices of one board; 0: none
 };
 
 Node make_node(const std::string& name, int rack) {
@@ -103,6 +107,58 @@ void run_gang(const Load& load) {
              load.nodes, milliseconds(Clock::now() - begin));
 }
 
+/// As a template of one makes it for a pod.
+nlohmann::json make_claim(const PodObject& pod, int devices) {
+  const auto& uid = pod.pod.uid;
+  return {{"apiVersion", "resource.k8s.io/v1"},
+          {"kind", "ResourceClaim"},
+          {"metadata",
+           {{"name", uid + "-gpus"},
+            {"namespace", pod.pod.name_space},
+            {"uid", uid + "-claim"},
+            {"ownerReferences",
+             {{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", uid}, {"uid", uid}, {"controller", true}}}}}},
+          {"spec", bench::template_object(pod.pod.name_space, devices)["spec"]["spec"]}};
+}
+
+/// Nodes whose GPUs are devices, and pods with claims.
+void run_claims(const Load& load) {
+  Scheduler scheduler;
+  const TimePoint now(std::chrono::hours(1));
+  scheduler.put_device_class(*read_device_class(bench::class_object("")));
+  for (int i = 0; i < load.nodes; ++i) {
+    auto node = make_node(bench::node_name(i), i % load.racks);
+    node.allocatable.others.clear();
+    scheduler.put_node(node, {});
+    scheduler.put_slice(*read_resource_slice(bench::slice_object(node.name)));
+  }
+  (void)scheduler.decide(now);
+  for (int i = 0; i < load.claims; ++i) {
+    auto pod = make_pod(fmt::format("claims-{:06}", i), 0);
+    pod.pod.claims = {
+        {.entry = "gpus", .claim = pod.pod.uid + "-gpus", .from_template = true, .needed = true}};
+    scheduler.put_claim(*read_resource_claim(make_claim(pod, 1 + i % 4)));
+    scheduler.put_pod(std::move(pod));
+  }
+  auto begin = Clock::now();
+  scheduler.look_ahead();
+  const auto ahead = Clock::now() - begin;
+  begin = Clock::now();
+  std::size_t count = 0;
+  Clock::duration first{};
+  const auto round = scheduler.decide(now, [&](const auto& start) {
+    if (count == 0) first = Clock::now() - begin;
+    count += start.bindings.size();
+  });
+  const auto all = Clock::now() - begin;
+  fmt::print("{} pods with claims: looked ahead in {:.1f} ms, then {:.1f} ms, the first after {:.1f} ms\n",
+             count, milliseconds(ahead), milliseconds(all), milliseconds(first));
+  for (const auto& [uid, reasons] : round.waiting) {
+    fmt::print("{} waits: {}\n", uid, reasons.list.front().text);
+    break;
+  }
+}
+
 void run(const Load& load) {
   Scheduler scheduler;
   const TimePoint now(std::chrono::hours(1));
@@ -159,7 +215,9 @@ int main(int argc, char** argv) {
   app.add_option("--waiting", load.waiting);
   app.add_option("--gang", load.gang);
   app.add_option("--racks", load.racks);
+  app.add_option("--claims", load.claims);
   CLI11_PARSE(app, argc, argv);
   run(load);
   if (load.gang > 0) run_gang(load);
+  if (load.claims > 0) run_claims(load);
 }

@@ -86,7 +86,7 @@ Status note_journal(kube::Api& api, const std::string& name_space, const std::st
     DROVER_TRY(auto now, api.get(path));
     if (journal_of(now) == journal) return {};
     now["metadata"]["annotations"][kJournalAnnotation] = journal;
-    done = api.replace(path, now).map([](auto&&) {});
+    done = api.write(path, now);
     if (done || done.error().kind != ErrorKind::kConflict) break;
   }
   return done;

@@ -22,6 +22,24 @@ Status check_page(const json& page, const std::string& what) {
               fmt::format("Failed to list {}: the answer's items are no list", what));
 }
 
+ApiRequest replacing(const ObjectPath& path, const json& object) {
+  return {.verb = "update",
+          .path = path,
+          .content_type = "application/json",
+          .body = to_text(object),
+          .managed_fields = false};
+}
+
+ApiRequest patching(const ObjectPath& path, PatchType type, const json& patch) {
+  const bool strategic = type == PatchType::kStrategic;
+  return {
+      .verb = "patch",
+      .path = path,
+      .content_type = strategic ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
+      .body = to_text(patch),
+      .managed_fields = false};
+}
+
 }  // namespace
 
 Result<json> Api::get(const ObjectPath& path) {
@@ -37,21 +55,23 @@ Result<json> Api::create(const ObjectPath& collection, const json& object) {
 }
 
 Result<json> Api::replace(const ObjectPath& path, const json& object) {
-  return send({.verb = "update",
-               .path = path,
-               .content_type = "application/json",
-               .body = to_text(object),
-               .managed_fields = false});
+  return send(replacing(path, object));
 }
 
 Result<json> Api::patch(const ObjectPath& path, PatchType type, const json& patch) {
-  const bool strategic = type == PatchType::kStrategic;
-  return send(
-      {.verb = "patch",
-       .path = path,
-       .content_type = strategic ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
-       .body = to_text(patch),
-       .managed_fields = false});
+  return send(patching(path, type, patch));
+}
+
+Status Api::write(const ObjectPath& path, const json& object) {
+  auto request = replacing(path, object);
+  request.answer = false;
+  return send(request).map([](auto&&) {});
+}
+
+Status Api::write(const ObjectPath& path, PatchType type, const json& patch) {
+  auto request = patching(path, type, patch);
+  request.answer = false;
+  return send(request).map([](auto&&) {});
 }
 
 Result<json> Api::apply(const ObjectPath& path, const json& object, const std::string& field_manager) {

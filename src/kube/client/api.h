@@ -38,6 +38,7 @@ struct ApiRequest {
   /// caller knows what kConflict may mean then. Others are not sent again once the server may have them.
   bool repeatable = false;
   bool managed_fields = true;             ///< of what is answered
+  bool answer = true;                     ///< false: the answer is not looked at, and {}
   std::chrono::milliseconds patience{0};  ///< for all attempts together; 0: the client's own
 };
 
@@ -87,6 +88,9 @@ class Api {
   /// kConflict when the object has another resourceVersion by now than `object`.
   Result<nlohmann::json> replace(const ObjectPath& path, const nlohmann::json& object);
   Result<nlohmann::json> patch(const ObjectPath& path, PatchType type, const nlohmann::json& patch);
+  /// As replace() and patch(), for those who do not want to see what became of it.
+  Status write(const ObjectPath& path, const nlohmann::json& object);
+  Status write(const ObjectPath& path, PatchType type, const nlohmann::json& patch);
   /// Server-side apply: makes the object, or makes it have these fields and no others of this manager's.
   /// `object` needs `apiVersion`, `kind` and its name. Takes fields over from other managers.
   Result<nlohmann::json> apply(const ObjectPath& path, const nlohmann::json& object,

@@ -63,6 +63,7 @@ bool is_worth_repeating(const ApiRequest& request, const Error& error, bool sent
 
 /// `take`: of the items of a list, which are not in the answer then.
 Result<json> read_answer(const ApiRequest& request, const std::string& text, const TakeItem& take) {
+  if (!request.answer) return json::object();
   constexpr auto kWhat = "the API server's answer";
   const auto left_out = request.managed_fields ? LeftOut() : kManagedFields;
   auto object =

@@ -39,7 +39,8 @@ Status bind(Api& api, const Binding& binding, const std::stop_token& stop) {
                                .path = path,
                                .content_type = "application/json",
                                .body = to_text(body_of(binding)),
-                               .repeatable = true},
+                               .repeatable = true,
+                               .answer = false},
                               stop);
   if (bound) return {};
   if (bound.error().kind != ErrorKind::kConflict) return Failure(bound.error());

@@ -18,7 +18,7 @@ std::optional<NodeCondition> find_condition(const json& node, const std::string&
 }
 
 Status patch_conditions(Api& api, const std::string& node, const json& condition) {
-  const auto patched = api.patch({kNodes, "", node, "status"}, PatchType::kStrategic,
+  const auto patched = api.write({kNodes, "", node, "status"}, PatchType::kStrategic,
                                  {{"status", {{"conditions", json::array({condition})}}}});
   if (!patched) return Failure(patched.error());
   return {};

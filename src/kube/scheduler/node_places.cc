@@ -82,7 +82,7 @@ void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
     else
       eligible_.note_node(name);
     changed_ = true;
-    claims_.note_nodes();
+    claims_.note_node(name);
     cluster_.put_node(std::move(node));
   }
   put_places(name);
@@ -104,7 +104,7 @@ void Scheduler::put_places(const std::string& name) {
 void Scheduler::remove_node(const std::string& name) {
   changed_ = true;
   cluster_.remove_node(name);
-  claims_.note_nodes();
+  claims_.note_node(name);
   gpus_.erase(name);
   eligible_.note_all();
   if (places_.node(name) == nullptr) return;

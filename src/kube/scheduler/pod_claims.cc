@@ -258,7 +258,16 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
   return true;
 }
 
+/// For claims like the pod's, in this round.
+bool Scheduler::had_nothing(const Known& known, const std::string& node) {
+  const auto& pod = known.object.pod;
+  if (pod.claims.empty() || known.queued || claims_.may_need_claim(*pod.made_from)) return false;
+  const auto claims = claims_.claims_of(pod);
+  return claims && claims_.refusals(*claims, lets_admins(pod.name_space)).contains(node);
+}
+
 void Scheduler::give_back_claims(Known& known, bool stand) {
+  claims_.look_again();
   for (const auto& decision : std::exchange(known.claims, {})) {
     if (!decided_claims_.contains(decision.uid) || stand) continue;  // the API server has it, or may have it
     if (decision.made)

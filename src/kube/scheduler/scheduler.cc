@@ -311,22 +311,23 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
 
 /// For members of a gang that keep each other off nodes, by ports or affinities, and for claims of particular
 /// devices: each is placed where what was decided before it lets it.
-bool Scheduler::place_one_by_one(const std::vector<std::string>& uids) {
+bool Scheduler::place_one_by_one(const std::vector<std::string>& uids,
+                                 const std::vector<std::string>& names) {
   improvised_ = true;
-  std::vector<std::string> names;
   const auto placed = [&](const std::string& uid) {
     bound_.sync(places_);
-    auto demand = demand_now(pods_.at(uid));
+    const auto& known = pods_.at(uid);
+    auto demand = demand_now(known);
     if (!demand) return false;
     const auto best = places_.try_place(*demand);
     if (!best) return false;
     if (start_on(uid, *best)) return true;
-    if (names.empty()) names = places_.nodes();
     auto others = places_.fitting_positions(*demand);
     // The best are the fullest, and may all have what is free in the wrong places; the last are the emptiest.
     if (others.size() > 2 * kMostNodesTried)
       others.erase(others.begin() + kMostNodesTried, others.end() - kMostNodesTried);
     for (const auto position : others) {
+      if (had_nothing(known, names[position])) continue;
       const auto decision = places_.try_place_on(names[position], *demand);
       if (decision && decision->node != best->node && start_on(uid, *decision)) return true;
     }
@@ -356,6 +357,7 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
   if (std::exchange(changed_, false)) remedies_.clear();
   decided_at_ = now;
   improvised_ = false;
+  claims_.look_again();
   prepare();
   Round round;
   end_holds(now, round);
@@ -381,9 +383,10 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
       placement::plan(places_, sharing_.rules, waiting.jobs, bound_.running(), now, *budgets, on_decided);
   planning_ = false;
   eligible_.sweep();
+  const auto names = put_off.empty() ? std::vector<std::string>() : places_.nodes();
   for (const auto& decided : put_off) {
     const auto& uids = waiting.pods.at(decided.job);
-    if (start_as_planned(decided, uids) || place_one_by_one(uids))
+    if (start_as_planned(decided, uids) || place_one_by_one(uids, names))
       begin(decided.job);
     else
       hold(uids, placement::Dimension::kOrder, kPutOff, round);

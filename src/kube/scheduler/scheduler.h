@@ -181,6 +181,9 @@ class Scheduler {
   bool has_changed() const {
     return changed_ && (!waiting_.empty() || !volume_waits_.empty() || !held_.empty() || taints_changed_);
   }
+  /// For whoever may have to decide soon: what is asked of every node and device for the first time is asked
+  /// now, and remembered.
+  void look_ahead();
   /// Each of the starts is told `on_start` as soon as it is decided, and stands in the round too.
   using OnStart = std::function<void(const Start& start)>;
   Round decide(TimePoint now, const OnStart& on_start = {});
@@ -300,6 +303,7 @@ class Scheduler {
   void drop_claim(const std::string& uid);
   bool drop_claim_to_come(const std::string& pod_uid);
   bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
+  bool had_nothing(const Known& known, const std::string& node);
   void give_back_claims(Known& known, bool stand);
   void forget_decided(const std::string& claim_uid, const std::string& pod_uid);
 
@@ -319,7 +323,7 @@ class Scheduler {
   static void tell_start(Start start, Round& round, const OnStart& on_start);
   bool is_free(const Known& known, const placement::Decision& decision);
   bool start_on(const std::string& uid, const placement::Decision& decision);
-  bool place_one_by_one(const std::vector<std::string>& uids);
+  bool place_one_by_one(const std::vector<std::string>& uids, const std::vector<std::string>& names);
 
   const SchedulerOptions options_;
   Cluster cluster_;

@@ -91,6 +91,10 @@ Result<placement::Request> Scheduler::demand_now(const Known& known) {
   return demand;
 }
 
+void Scheduler::look_ahead() {
+  for (const auto& uid : waiting_) static_cast<void>(demand_now(pods_.at(uid)));
+}
+
 /// Else it is said why not, or it is left out for a while.
 bool Scheduler::may_wait(const std::string& uid, const std::string& queue, TimePoint now, Round& round) {
   const auto& known = pods_.at(uid);

@@ -55,7 +55,7 @@ Status write_into(Api& api, const PodName& pod, const ClaimDecision& decision, j
   claim["status"]["reservedFor"].push_back({{"resource", "pods"}, {"name", pod.name}, {"uid", pod.uid}});
   auto path = path_of(decision);
   path.subresource = "status";
-  return api.replace(path, claim).map([](auto&&) {});
+  return api.write(path, claim);
 }
 
 Status write_once(Api& api, const PodName& pod, const ClaimDecision& decision) {
@@ -75,7 +75,7 @@ Status tell_pod(Api& api, const PodName& pod, const ClaimDecision& decision) {
   const json patch{
       {"metadata", {{"uid", pod.uid}}},
       {"status", {{"extendedResourceClaimStatus", claim_status(*decision.made, decision.name)}}}};
-  return api.patch(path, PatchType::kMerge, patch).map([](auto&&) {});
+  return api.write(path, PatchType::kMerge, patch);
 }
 
 /// The finalizer first: the controller that ends claims leaves it while a pod that waits stands in them.
@@ -84,7 +84,7 @@ Status delete_once(Api& api, const ObjectPath& path, const std::string& uid) {
   if (text_at(claim, "/metadata/uid") != uid) return {};
   auto& finalizers = claim["metadata"]["finalizers"];
   if (finalizers.is_array() && std::erase(finalizers.get_ref<json::array_t&>(), json(kProtection)) > 0)
-    DROVER_CHECK_OK(api.replace(path, claim).map([](auto&&) {}));
+    DROVER_CHECK_OK(api.write(path, claim));
   return api.remove(path, uid);
 }
 
@@ -98,7 +98,7 @@ Status clear_once(Api& api, const PodName& pod, ObjectPath path, const std::stri
               users.end());
   if (users.empty() && and_devices) claim["status"].erase("allocation");
   path.subresource = "status";
-  return api.replace(path, claim).map([](auto&&) {});
+  return api.write(path, claim);
 }
 
 /// Again when it was written by another between being read and written.

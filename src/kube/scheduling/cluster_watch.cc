@@ -131,7 +131,7 @@ void ClusterWatch::write_use() {
   const auto write = [&](const Resource& resource, const std::string& name,
                          const std::optional<json>& patch) {
     if (!patch) return;
-    const auto done = api_.patch({resource, "", name, "status"}, PatchType::kMerge, *patch);
+    const auto done = api_.write({resource, "", name, "status"}, PatchType::kMerge, *patch);
     if (!done && done.error().kind != ErrorKind::kNotFound) trouble = done.error();
   };
   const auto now = wall_clock();

@@ -75,7 +75,7 @@ ConditionWriter::Done ConditionWriter::write(const Told& told, bool is_first) {
                                       is_first ? std::optional(wall_clock()) : std::nullopt});
   auto status = told.object;
   status.subresource = "status";
-  const auto done = api_.patch(status, PatchType::kStrategic, patch);
+  const auto done = api_.write(status, PatchType::kStrategic, patch);
   return done || done.error().kind == ErrorKind::kNotFound ? Done::kWritten : Done::kFailed;
 }
 
@@ -89,7 +89,7 @@ ConditionWriter::Done ConditionWriter::write_group(const Told& told) {
   if (!patch) return Done::kStoodThere;
   auto status = told.object;
   status.subresource = "status";
-  return api_.patch(status, PatchType::kStrategic, *patch) ? Done::kWritten : Done::kFailed;
+  return api_.write(status, PatchType::kStrategic, *patch) ? Done::kWritten : Done::kFailed;
 }
 
 void ConditionWriter::run(const std::stop_token& stop) {

@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds kLongestLook{5000};
 constexpr std::size_t kMostFailures = 10'000;  // that are remembered of pods that may be gone
 constexpr std::chrono::milliseconds kBetweenTellings{1000};
 constexpr std::chrono::milliseconds kUntilItBegins{100};
+constexpr std::chrono::milliseconds kBetweenLooks{5000};   ///< of one that may have to begin
 constexpr std::chrono::milliseconds kUntilItIsTold{5000};  ///< by the API server, at the latest
 constexpr const char* kEnded = "ended by the scheduler to make room for a pod with a higher claim";
 constexpr const char* kOwnGroups = "scheduling.k8s.io";  ///< of which PodGroups the scheduler tells
@@ -105,7 +106,7 @@ void SchedulingLoop::begin() {
 
 void SchedulingLoop::run(const std::stop_token& stop) {
   auto wait = 0ms;
-  std::chrono::steady_clock::time_point due{};
+  std::chrono::steady_clock::time_point due{}, looked{};
   bool begun = false;
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
@@ -118,6 +119,10 @@ void SchedulingLoop::run(const std::stop_token& stop) {
     for (const auto& change : changes) change(scheduler_);
     const auto now = std::chrono::steady_clock::now();
     if (begun && (scheduler_.has_changed() || now >= due)) due = std::chrono::steady_clock::now() + decide();
+    if (!begun && changes.empty() && now - looked >= kBetweenLooks) {
+      scheduler_.look_ahead();
+      looked = std::chrono::steady_clock::now();
+    }
     wait = begun ? std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(due - now)) : kUntilItBegins;
     lock.lock();
   }
@@ -304,7 +309,7 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
       condition_patch({"DisruptionTarget", "True", reason, message, wall_clock()});
   auto status = path;
   status.subresource = "status";
-  auto done = api_.patch(status, PatchType::kStrategic, condition).map([](auto&&) {});
+  auto done = api_.write(status, PatchType::kStrategic, condition);
   if (done || done.error().kind == ErrorKind::kNotFound) done = api_.remove(path, pod.uid);
   if (!done && done.error().kind != ErrorKind::kNotFound) return fail(pod, done.error(), "is not ended");
   ++counts_.evicted;

@@ -20,7 +20,7 @@ Status open_queue_gate(Api& api, const scheduler::PodName& pod, const std::strin
       {"spec", {{"schedulingGates", {{{"name", scheduler::kQueueGate}, {"$patch", "delete"}}}}}}};
   Backoff backoff(kFirstTry, kLongestTry);
   for (;;) {
-    const auto done = api.patch({kPods, pod.name_space, pod.name}, PatchType::kStrategic, patch);
+    const auto done = api.write({kPods, pod.name_space, pod.name}, PatchType::kStrategic, patch);
     if (done) return {};
     const auto kind = done.error().kind;
     const bool unknown = kind == ErrorKind::kTimeout || kind == ErrorKind::kUnavailable;

@@ -17,7 +17,7 @@ constexpr const char* kBoundByController = "pv.kubernetes.io/bound-by-controller
 /// Refused when the object has changed since.
 Status patch_if_same(Api& api, const ObjectPath& path, const json& object, json patch) {
   patch["metadata"]["resourceVersion"] = text_at(object, "/metadata/resourceVersion");
-  return api.patch(path, PatchType::kMerge, patch).map([](auto&&) {});
+  return api.write(path, PatchType::kMerge, patch);
 }
 
 Status have_made(Api& api, const VolumeDecision& decision, const std::string& node) {

@@ -14,11 +14,19 @@ using placement::Eligibility;
 
 constexpr const char* kElsewhere = "node(s) were not where the devices of its claims are";
 constexpr std::size_t kMostKnown = 256;
+constexpr std::size_t kMostNodeChanges = 100'000;  // that are told apart
 
 const std::string* text_attribute(const DeviceKind& kind, std::string_view name) {
   for (const auto& attribute : kind.attributes)
     if (attribute->name == name) return std::get_if<std::string>(&attribute->value);
   return nullptr;
+}
+
+ClaimBook::Claims without_allocation(const ClaimBook::Claims& claims) {
+  ClaimBook::Claims open;
+  std::ranges::copy_if(claims, std::back_inserter(open),
+                       [](const auto* claim) { return !claim->allocation; });
+  return open;
 }
 
 /// nullopt for what is no whole GPU.
@@ -33,38 +41,59 @@ std::optional<gpu::Device> gpu_of(const Device& device, int index) {
 
 }  // namespace
 
-template <typename Change>
-void ClaimBook::change_devices(const Change& change) {
+void ClaimBook::note_node(const std::string& name) {
   ++changes_;
+  if (name.empty() || node_changes_.size() >= kMostNodeChanges) {
+    node_changes_.clear();
+    changes_everywhere_ = changes_;
+  } else {
+    node_changes_[name] = changes_;
+  }
+}
+
+bool ClaimBook::holds(const Verdict& verdict, const std::string& node) const {
+  if (verdict.changes < changes_everywhere_) return false;
+  const auto found = node_changes_.find(node);
+  return found == node_changes_.end() || found->second <= verdict.changes;
+}
+
+/// `node`: the only one whose devices change; "" when others' may.
+template <typename Change>
+void ClaimBook::change_devices(const std::string& node, const Change& change) {
+  note_node(node);
+  look_again();
   change(bare_);
   change(pools_);
 }
 
 void ClaimBook::put_slice(ResourceSlice slice) {
+  const auto before = node_of_slice(slice.name);
   forget_gpus(slice.name);
   note_gpus(slice);
-  change_devices([&](DevicePools& pools) { pools.put_slice(slice); });
+  const bool same = slice.nodes.node_name == before || before.empty();
+  change_devices(same ? slice.nodes.node_name : "", [&](DevicePools& pools) { pools.put_slice(slice); });
 }
 
 void ClaimBook::remove_slice(const std::string& name) {
+  const auto node = node_of_slice(name);
   forget_gpus(name);
-  change_devices([&](DevicePools& pools) { pools.remove_slice(name); });
+  change_devices(node, [&](DevicePools& pools) { pools.remove_slice(name); });
 }
 
 void ClaimBook::put_class(const DeviceClass& device_class) {
-  change_devices([&](DevicePools& pools) { pools.put_class(device_class); });
+  change_devices("", [&](DevicePools& pools) { pools.put_class(device_class); });
 }
 
 void ClaimBook::remove_class(const std::string& name) {
-  change_devices([&](DevicePools& pools) { pools.remove_class(name); });
+  change_devices("", [&](DevicePools& pools) { pools.remove_class(name); });
 }
 
 void ClaimBook::put_taint_rule(const DeviceTaintRule& rule) {
-  change_devices([&](DevicePools& pools) { pools.put_taint_rule(rule); });
+  change_devices("", [&](DevicePools& pools) { pools.put_taint_rule(rule); });
 }
 
 void ClaimBook::remove_taint_rule(const std::string& name) {
-  change_devices([&](DevicePools& pools) { pools.remove_taint_rule(name); });
+  change_devices("", [&](DevicePools& pools) { pools.remove_taint_rule(name); });
 }
 
 void ClaimBook::put_claim(ResourceClaim claim) {
@@ -202,6 +231,8 @@ int ClaimBook::gpus_in(const Claims& claims) const {
 /// One run over all nodes.
 class ClaimBook::Narrowing {
  public:
+  using Verdicts = std::unordered_map<std::string, Verdict>;
+
   Narrowing(const ClaimBook& book, const Eligibility& nodes, const Wanted& wanted)
       : book_(book), wanted_(wanted), narrowed_(std::make_shared<Eligibility>(nodes)) {
     for (const auto* claim : wanted.claims) (claim->allocation ? allocated_ : open_).push_back(claim);
@@ -210,21 +241,32 @@ class ClaimBook::Narrowing {
   const Claims& open() const { return open_; }
   bool some_are_allocated() const { return !allocated_.empty(); }
 
-  Result<Needs> over(const Cluster& cluster) {
+  /// `verdicts` are those of an earlier run for claims like these.
+  Result<Needs> over(const Cluster& cluster, Verdicts& verdicts) {
     for (const auto& [name, state] : cluster.nodes())
-      if (state.node && narrowed_->why_not(name) == nullptr) DROVER_CHECK_OK(look_at(*state.node));
+      if (state.node && narrowed_->why_not(name) == nullptr)
+        DROVER_CHECK_OK(look_at(*state.node, verdicts[name]));
     return Needs{std::move(narrowed_), book_.gpus_in(open_) + made_gpus_.value_or(0)};
   }
 
  private:
-  Status look_at(const Node& node) {
+  Status look_at(const Node& node, Verdict& verdict) {
     const auto is_here = [&](const ResourceClaim* claim) {
       return is_available_on(*claim->allocation, node);
     };
     if (!std::ranges::all_of(allocated_, is_here)) return refuse(node.name, kElsewhere);
+    if (!book_.holds(verdict, node.name)) {
+      DROVER_TRY(verdict, judge(node));
+    }
+    if (!verdict.refusal.empty()) return refuse(node.name, verdict.refusal);
+    made_gpus_ = std::max(0, std::min(made_gpus_.value_or(verdict.made_gpus), verdict.made_gpus));
+    return {};
+  }
+
+  Result<Verdict> judge(const Node& node) {
+    Verdict verdict{.changes = book_.changes_, .refusal = {}, .made_gpus = 0};
     const auto* const made = made_on(node);
-    if (made == nullptr) made_gpus_ = 0;
-    if (made == nullptr && open_.empty()) return {};
+    if (made == nullptr && open_.empty()) return verdict;
     auto claims = open_;
     ResourceClaim claim;
     if (made != nullptr) {
@@ -234,13 +276,10 @@ class ClaimBook::Narrowing {
     const auto found = scheduler::allocate(book_.bare_, node, claims, {.admin_access = wanted_.admin_access});
     if (!found && made == nullptr) return Failure(found.error());
     // Other nodes may offer the resource themselves, whatever is wrong with the class.
-    if (!found) return refuse(node.name, found.error().message);
-    if (!found->fits()) return refuse(node.name, found->refusal);
-    if (made != nullptr) {
-      const auto gpus = static_cast<int>(book_.gpus_of(found->allocations.back()).size()) - made->by_limits;
-      made_gpus_ = std::max(0, std::min(made_gpus_.value_or(gpus), gpus));
-    }
-    return {};
+    verdict.refusal = found ? found->refusal : found.error().message;
+    if (verdict.refusal.empty() && made != nullptr)
+      verdict.made_gpus = static_cast<int>(book_.gpus_of(found->allocations.back()).size()) - made->by_limits;
+    return verdict;
   }
 
   Status refuse(const std::string& node, const std::string& reason) {
@@ -282,32 +321,48 @@ class ClaimBook::Narrowing {
 Result<ClaimBook::Needs> ClaimBook::narrow(const std::shared_ptr<const Eligibility>& nodes,
                                            const Cluster& cluster, const Wanted& wanted) {
   Narrowing narrowing(*this, *nodes, wanted);
-  if (narrowing.some_are_allocated()) return narrowing.over(cluster);
-  Known fresh{.by_limits = wanted.by_limits, .nodes = nodes, .changes = changes_};
-  std::vector<const ClaimSpec*> specs;
+  if (narrowing.some_are_allocated()) {
+    Narrowing::Verdicts verdicts;
+    return narrowing.over(cluster, verdicts);
+  }
+  ClaimSpecs specs;
+  std::vector<const ClaimSpec*> key;
   for (const auto* claim : narrowing.open()) {
-    fresh.specs.push_back(claim->spec);
-    specs.push_back(claim->spec.get());
+    specs.push_back(claim->spec);
+    key.push_back(claim->spec.get());
   }
   if (known_.size() > kMostKnown) known_.clear();
-  auto& known = known_[{specs, wanted.by_limits.get(), wanted.admin_access}];
+  auto& known = known_[{key, wanted.by_limits.get(), wanted.admin_access}];
   if (known.nodes == nodes && known.changes == changes_) return known.needs;
-  DROVER_TRY(fresh.needs, narrowing.over(cluster));
-  known = std::move(fresh);
+  known.specs = std::move(specs);
+  known.by_limits = wanted.by_limits;
+  known.nodes = nullptr;
+  DROVER_TRY(known.needs, narrowing.over(cluster, known.verdicts));
+  known.nodes = nodes;
+  known.changes = changes_;
   return known.needs;
 }
 
 Result<Allocated> ClaimBook::allocate(const Node& node, const Claims& claims,
-                                      const std::vector<std::string>& gpus, bool admin_access) const {
+                                      const std::vector<std::string>& gpus, bool admin_access) {
   AllocateOptions options{.admin_access = admin_access};
   for (const auto& uuid : gpus)
     if (const auto found = places_.find(uuid); found != places_.end())
       options.first.push_back(found->second.device);
-  Claims open;
-  std::ranges::copy_if(claims, std::back_inserter(open),
-                       [](const auto* claim) { return !claim->allocation; });
+  const auto open = without_allocation(claims);
   if (open.empty()) return Allocated{};
-  return scheduler::allocate(pools_, node, open, options);
+  auto& refusals = refused(open, admin_access);
+  if (const auto found = refusals.find(node.name); found != refusals.end())
+    return Allocated{{}, found->second};
+  auto allocated = scheduler::allocate(pools_, node, open, options);
+  if (allocated && !allocated->fits()) refusals.emplace(node.name, allocated->refusal);
+  return allocated;
+}
+
+ClaimBook::Refusals& ClaimBook::refused(const Claims& claims, bool admin_access) {
+  ClaimSpecs specs;
+  for (const auto* claim : without_allocation(claims)) specs.push_back(claim->spec);
+  return refused_[{std::move(specs), admin_access}];
 }
 
 std::vector<std::string> ClaimBook::gpus_of(const ClaimAllocation& allocation) const {

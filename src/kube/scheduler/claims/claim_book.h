@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,8 +52,8 @@ class ClaimBook {
   void remove_taint_rule(const std::string& name);
   void put_claim(ResourceClaim claim);
   void remove_claim(const std::string& uid);
-  /// Nodes have come or gone, or are others than before.
-  void note_nodes() { ++changes_; }
+  /// The node has come or gone, or is another than before.
+  void note_node(const std::string& name);
 
   const DevicePools& pools() const { return pools_; }
 
@@ -90,7 +91,12 @@ class ClaimBook {
                        const Wanted& wanted);
   /// What the claims that have no allocation get on this node now, these GPUs if they may.
   Result<Allocated> allocate(const Node& node, const Claims& claims, const std::vector<std::string>& gpus,
-                             bool admin_access) const;
+                             bool admin_access);
+  /// By node: why allocate() gave such claims nothing, since look_again(). Stays what it is until then.
+  using Refusals = std::unordered_map<std::string, std::string>;
+  const Refusals& refusals(const Claims& claims, bool admin_access) { return refused(claims, admin_access); }
+  /// Devices may have been given back: where claims got nothing, they may get something now.
+  void look_again() { refused_.clear(); }
 
   /// UUIDs of the GPUs among its devices.
   std::vector<std::string> gpus_of(const ClaimAllocation& allocation) const;
@@ -103,25 +109,36 @@ class ClaimBook {
 
  private:
   using ClaimSpecs = std::vector<std::shared_ptr<const ClaimSpec>>;
+  /// What could be had on a node, if nobody had anything.
+  struct Verdict {
+    std::uint64_t changes = 0;  ///< as of then
+    std::string refusal;        ///< "": it could
+    int made_gpus = 0;          ///< of a claim that is made there for limits, beyond what limits count
+  };
   struct Known {
     ClaimSpecs specs;
     std::shared_ptr<const PodTemplate> by_limits;
     std::shared_ptr<const placement::Eligibility> nodes;
     Needs needs;
     std::uint64_t changes = 0;
+    std::unordered_map<std::string, Verdict> verdicts;  ///< by node
   };
   class Narrowing;
 
   int gpus_in(const Claims& claims) const;
+  Refusals& refused(const Claims& claims, bool admin_access);
 
   template <typename Change>
-  void change_devices(const Change& change);
+  void change_devices(const std::string& node, const Change& change);
+  bool holds(const Verdict& verdict, const std::string& node) const;
   void note_gpus(const ResourceSlice& slice);
   void forget_gpus(const std::string& slice);
 
   DevicePools pools_;
   DevicePools bare_;  ///< of which nobody has any
   std::uint64_t changes_ = 1;
+  std::uint64_t changes_everywhere_ = 1;  ///< the last of those that are not of one node
+  std::unordered_map<std::string, std::uint64_t> node_changes_;  ///< the last one of each
   std::map<std::string, std::string, std::less<>> node_of_slice_;
   std::map<std::string, std::map<std::string, std::vector<std::pair<DeviceId, gpu::Device>>>>
       gpus_;  ///< by node and slice
@@ -136,6 +153,7 @@ class ClaimBook {
   static Owner owner_of(const ResourceClaim& claim) { return {claim.name_space, claim.owner_uid}; }
   std::map<Owner, std::set<std::string>> made_;  ///< uids of claims
   std::map<std::tuple<std::vector<const ClaimSpec*>, const PodTemplate*, bool>, Known> known_;
+  std::map<std::pair<ClaimSpecs, bool>, Refusals> refused_;  ///< by what those claims ask for
 };
 
 }  // namespace drover::kube::scheduler

@@ -84,6 +84,10 @@ Result<Choice> Search::prepare_choice(std::size_t claim, std::size_t request, co
     return fail(ErrorKind::kUnsupported,
                 fmt::format("its DeviceClass '{}' {}", wish.device_class, choice.device_class->unsupported),
                 "let Kubernetes' own scheduler place the pod");
+  for (const auto* expressions : {&choice.device_class->selectors, &wish.selectors})
+    for (const auto& expression : *expressions)
+      choice.selectors.push_back(pools_.selectors().compiled(expression));
+  choice.matches.reserve(devices_.candidates().size());
   for (std::size_t i = 0; i < devices_.candidates().size(); ++i) choice.matches.push_back(match(choice, i));
   if (wish.all)
     DROVER_CHECK_OK(gather_all(choice));
@@ -93,18 +97,15 @@ Result<Choice> Search::prepare_choice(std::size_t claim, std::size_t request, co
 }
 
 Result<bool> Search::is_selected(const Choice& choice, const Candidate& candidate) const {
-  for (const auto& [selectors, whose] :
-       {std::pair(&choice.device_class->selectors, true), std::pair(&choice.wish->selectors, false)}) {
-    for (const auto& selector : *selectors) {
-      auto selected = pools_.selectors().matches(selector, candidate.kind());
-      if (!selected) {
-        auto what = fmt::format("the device '{}'", to_string(candidate.id()));
-        if (whose)
-          what = fmt::format("a selector of its DeviceClass '{}': {}", choice.wish->device_class, what);
-        return Failure(context(std::move(selected).error(), what));
-      }
-      if (!*selected) return false;
+  for (std::size_t i = 0; i < choice.selectors.size(); ++i) {
+    auto selected = pools_.selectors().matches(*choice.selectors[i], candidate.kind());
+    if (!selected) {
+      auto what = fmt::format("the device '{}'", to_string(candidate.id()));
+      if (i < choice.device_class->selectors.size())
+        what = fmt::format("a selector of its DeviceClass '{}': {}", choice.wish->device_class, what);
+      return Failure(context(std::move(selected).error(), what));
     }
+    if (!*selected) return false;
   }
   return true;
 }

@@ -32,8 +32,9 @@ struct Choice {
   const DeviceWish* wish = nullptr;
   const DeviceClass* device_class = nullptr;
   std::string full_name = {};
-  std::vector<Match> matches = {};             ///< by candidate
-  std::map<std::size_t, Amounts> shares = {};  ///< of capacities, where they matter
+  std::vector<Selectors::Handle> selectors = {};  ///< of its class, then its own
+  std::vector<Match> matches = {};                ///< by candidate
+  std::map<std::size_t, Amounts> shares = {};     ///< of capacities, where they matter
   std::map<std::size_t, Error> errors = {};
   std::vector<std::size_t> all = {};  ///< candidates, where all are wanted
   std::size_t count = 0;

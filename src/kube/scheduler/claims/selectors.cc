@@ -18,21 +18,29 @@ Result<cel::Device> seen_by_selectors(const DeviceKind& kind) {
 
 }  // namespace
 
-const Selectors::Compiled& Selectors::compiled(const std::string& expression) {
+class Selectors::Compiled {
+ public:
+  std::uint64_t epoch;
+  std::size_t index;
+  Result<cel::Selector> selector;
+};
+
+Selectors::Handle Selectors::compiled(const std::string& expression) {
   if (const auto found = compiled_.find(expression); found != compiled_.end()) return found->second;
   if (compiled_.size() >= kMostSelectors) {
     compiled_.clear();
     ++epoch_;
   }
-  const auto index = compiled_.size();
-  return compiled_.emplace(expression, Compiled{index, cel::Selector::compile(expression)}).first->second;
+  auto made = std::make_shared<const Compiled>(
+      Compiled{epoch_, compiled_.size(), cel::Selector::compile(expression)});
+  return compiled_.emplace(expression, std::move(made)).first->second;
 }
 
-Result<bool> Selectors::matches(const std::string& expression, const DeviceKind& kind) {
-  const auto& [index, selector] = compiled(expression);
+Result<bool> Selectors::matches(const Compiled& compiled, const DeviceKind& kind) {
+  const auto& [epoch, index, selector] = compiled;
   if (!selector) return Failure(selector.error());
   auto& answers = kind.answers;
-  if (answers.epoch != epoch_) answers = {epoch_, {}};
+  if (answers.epoch != epoch) answers = {epoch, {}};
   if (answers.by_selector.size() <= index) answers.by_selector.resize(index + 1, kNotAsked);
   auto& answer = answers.by_selector[index];
   if (answer != kNotAsked) return answer == kYes;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -17,20 +18,17 @@ namespace drover::kube::scheduler {
 
 class Selectors {
  public:
+  class Compiled;
+  using Handle = std::shared_ptr<const Compiled>;
+
+  Handle compiled(const std::string& expression);
   /// The errors are those of cel::Selector: they end the whole allocation.
-  Result<bool> matches(const std::string& expression, const DeviceKind& kind);
+  Result<bool> matches(const Compiled& selector, const DeviceKind& kind);
 
   std::size_t evaluations() const { return evaluations_; }
 
  private:
-  struct Compiled {
-    std::size_t index;
-    Result<cel::Selector> selector;
-  };
-
-  const Compiled& compiled(const std::string& expression);
-
-  std::map<std::string, Compiled, std::less<>> compiled_;
+  std::map<std::string, Handle, std::less<>> compiled_;
   std::uint64_t epoch_ = 1;  ///< of the numbers of expressions
   std::size_t evaluations_ = 0;
 };
