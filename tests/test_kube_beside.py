@@ -1,6 +1,7 @@
 """Beside kube-scheduler, which fills the processors of the same nodes: a real kubelet rejects what both have put there at the same moment.
 
-Who uses which GPU is looked at from inside, by locks. DROVER_BESIDE_PODS says how many pods of ours end.
+Who uses which GPU is looked at from inside, by locks. DROVER_BESIDE_PODS says how many pods of ours end, and DROVER_BESIDE_SECONDS
+how long those of kube-scheduler live: whenever one ends, both go for its room.
 """
 
 import os
@@ -15,6 +16,7 @@ from kube_node import GPU, gpu_pod, run_agent
 from test_kube_chaos import SHARED, WORK, reason_of
 
 PODS = int(os.environ.get("DROVER_BESIDE_PODS", "30"))
+SECONDS = int(os.environ.get("DROVER_BESIDE_SECONDS", "1"))
 CPU = "200m"
 FILLERS = 24  # that are wanted at any time: more than there is room for
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -77,7 +79,7 @@ class BesideTest(kube.ClusterTest):
         return seen
 
     def test_few_pods_are_rejected_each_is_tried_again_and_no_gpu_has_two_users(self):
-        filler = kube.pod("filler", "sleep", 1, resources={"requests": {"cpu": CPU}})
+        filler = kube.pod("filler", "sleep", SECONDS, resources={"requests": {"cpu": CPU}})
         self.start(job("filler", filler, 100000, FILLERS))
         wait_for(lambda: [pod for pod in self.cluster.list("pods", labelSelector="of=filler") if pod["status"]["phase"] == "Succeeded"],
                  "the processors to be filled")

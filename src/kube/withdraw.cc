@@ -8,6 +8,8 @@
 #include "kube/labels/apply.h"
 #include "kube/sandboxes/driver.h"
 #include "kube/sandboxes/names.h"
+#include "kube/scheduler/node_holds.h"
+#include "kube/scheduling/node_writer.h"
 
 namespace drover::kube {
 namespace {
@@ -39,6 +41,11 @@ Result<bool> withdraw_from(Api& api, const nlohmann::json& node) {
     DROVER_CHECK_OK(remove_node_condition(api, name, type));
     found = true;
   }
+  for (const auto& taint : node.value("/spec/taints"_json_pointer, nlohmann::json::array()))
+    if (text_at(taint, "/key") == scheduler::kHeldTaint) {
+      DROVER_CHECK_OK(hold_node(api, name, text_at(taint, "/value"), false));
+      found = true;
+    }
   return found;
 }
 

@@ -32,6 +32,8 @@ struct Node {
   Labels labels = {};
   std::shared_ptr<const Taints> taints = {};
   bool unschedulable = false;
+  bool held =
+      false;  ///< for pods of the scheduler that asks (NodeHolds): its own taint is not among the others
   Resources allocatable = {};
   std::int64_t most_pods = 0;
   std::set<std::string, std::less<>> features = {};  ///< that it declares

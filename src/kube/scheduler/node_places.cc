@@ -13,8 +13,19 @@ namespace {
 
 bool same(const Node& one, const Node& other) {
   return one.labels == other.labels && *one.taints == *other.taints &&
-         one.unschedulable == other.unschedulable && one.allocatable == other.allocatable &&
-         one.most_pods == other.most_pods && one.features == other.features;
+         one.unschedulable == other.unschedulable && one.held == other.held &&
+         one.allocatable == other.allocatable && one.most_pods == other.most_pods &&
+         one.features == other.features;
+}
+
+/// The scheduler's own taint, which is for others, is taken out.
+void note_own_taint(Node& node, const std::string& scheduler) {
+  const auto is_own = [&](const Taint& taint) { return taint.key == kHeldTaint && taint.value == scheduler; };
+  if (std::ranges::none_of(*node.taints, is_own)) return;
+  node.held = true;
+  auto others = *node.taints;
+  std::erase_if(others, is_own);
+  node.taints = std::make_shared<const Taints>(std::move(others));
 }
 
 /// As many as a node says that it can give out.
@@ -72,6 +83,8 @@ placement::Node Scheduler::placement_node(const Node& node) const {
 
 void Scheduler::put_node(Node node, std::optional<gpu::Inventory> gpus) {
   const auto name = node.name;
+  note_own_taint(node, options_.name);
+  holds_.note_node(name, node.held, decided_at_);
   const auto state = cluster_.nodes().find(name);
   const bool known = state != cluster_.nodes().end() && state->second.node;
   gpus_.insert_or_assign(name, std::move(gpus));
@@ -104,6 +117,7 @@ void Scheduler::put_places(const std::string& name) {
 void Scheduler::remove_node(const std::string& name) {
   changed_ = true;
   cluster_.remove_node(name);
+  holds_.remove_node(name);
   claims_.note_node(name);
   gpus_.erase(name);
   eligible_.note_all();

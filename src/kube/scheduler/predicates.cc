@@ -191,7 +191,8 @@ std::vector<std::string_view> Predicates::at(Predicate predicate, const NodeStat
       return unless(pod_.node_name.empty() || pod_.node_name == node.name,
                     "node(s) didn't match the requested node name");
     case Predicate::kTaintToleration:
-      return unless(tolerated_.contains(node.taints.get()), "node(s) had untolerated taint(s)");
+      return unless(tolerated_.contains(node.taints.get()) && !(node.held && pod_.release.queued()),
+                    "node(s) had untolerated taint(s)");
     case Predicate::kNodeAffinity:
       return unless(selects_node(wants_, node), "node(s) didn't match Pod's node affinity/selector");
     case Predicate::kNodePorts:

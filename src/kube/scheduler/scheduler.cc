@@ -17,6 +17,8 @@ using placement::Decision;
 
 constexpr std::size_t kMostNodesTried = 64;  ///< of the fullest, and of the emptiest
 constexpr const char* kPutOff = "what it needs was taken by others while this was decided";
+constexpr const char* kIsHeld =
+    "waits until pods of other schedulers keep off a node that is full but for the room for it";
 
 Decision decision_on(const std::string& node, const placement::Request& demand,
                      const std::vector<std::string>& gpus) {
@@ -91,6 +93,9 @@ void Scheduler::put_pod(PodObject object) {
   }
   auto next = known(std::move(object));
   const auto found = pods_.find(uid);
+  if (const bool came = found == pods_.end() || found->second.node.empty();
+      came && !next.node.empty() && !is_ours(next))
+    holds_.note_stranger(next.node, next.object.pod.made_from->requests, decided_at_);
   if (found == pods_.end()) {
     take(uid, pods_.emplace(uid, std::move(next)).first->second);
     return;
@@ -286,6 +291,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
   if (state == cluster_.nodes().end()) return false;
   const Predicates predicates(cluster_, known.object.pod);
   if (!predicates.check(state->second).fits()) return false;
+  if (!may_use_room(known, state->second)) return false;
   if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
   if (!known.queued && !take_claims(known, state->second, gpus)) return false;
@@ -342,6 +348,16 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids,
   return true;
 }
 
+/// Not where others may take it in the same moment.
+bool Scheduler::may_use_room(const Known& known, const NodeState& state) {
+  const auto& wants = known.object.pod.made_from->requests;
+  if (!holds_nodes_ || known.queued || (wants.cpu == 0 && wants.memory == 0)) return true;
+  const auto& all = state.node->allocatable;
+  const Resources left{.cpu = all.cpu - state.requested.cpu - wants.cpu,
+                       .memory = all.memory - state.requested.memory - wants.memory};
+  return holds_.may_use(state.node->name, left, planning_, decided_at_);
+}
+
 /// Where something was put elsewhere than planned, what was planned after it may be taken.
 bool Scheduler::is_free(const Known& known, const placement::Decision& decision) {
   bound_.sync(places_);
@@ -389,8 +405,10 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
     if (start_as_planned(decided, uids) || place_one_by_one(uids, names))
       begin(decided.job);
     else
-      hold(uids, placement::Dimension::kOrder, kPutOff, round);
+      hold(uids, placement::Dimension::kOrder, holds_.has_wishes() ? kIsHeld : kPutOff, round);
   }
+  round.node_holds = holds_.changes(!waiting_.empty(), now);
+  if (const auto at = round.node_holds.again) round.retry_at = std::min(round.retry_at.value_or(*at), *at);
   const bool all_started = started == plan.starts.size();
   // What could not start together with others is tried again when they have; what could not start alone is
   // told why by then.

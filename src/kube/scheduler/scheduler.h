@@ -31,6 +31,7 @@
 #include "kube/scheduler/eligible_nodes.h"
 #include "kube/scheduler/gangs/book.h"
 #include "kube/scheduler/gangs/status.h"
+#include "kube/scheduler/node_holds.h"
 #include "kube/scheduler/sharing/pod_queue.h"
 #include "kube/scheduler/sharing/rules.h"
 #include "kube/scheduler/unschedulable.h"
@@ -48,6 +49,7 @@ struct SchedulerOptions {
   std::chrono::milliseconds half_gang_grace{20'000};
   std::chrono::seconds release_grace = kReleaseGrace;
   std::chrono::seconds volume_patience{600};  ///< with volumes that are to be made or bound
+  bool hold_nodes = true;                     ///< NodeHolds
 };
 
 /// All that is to be known of a pod.
@@ -130,6 +132,7 @@ struct Round {
   std::vector<VolumeUndo> volume_undos;
   std::vector<Lapse> lapses;
   std::vector<LeftClaim> left_claims;  ///< to be undone, unless their pods are bound by now
+  NodeHolds::Changes node_holds;
   bool again = false;  ///< something could not be decided together with the rest: ask again at once
   std::optional<TimePoint> retry_at;  ///< then something that has failed may be tried again
 };
@@ -181,6 +184,8 @@ class Scheduler {
   bool has_changed() const {
     return changed_ && (!waiting_.empty() || !volume_waits_.empty() || !held_.empty() || taints_changed_);
   }
+  /// Nobody may hold nodes: from now on room is taken wherever there is some.
+  void hold_no_nodes() { holds_nodes_ = false; }
   /// For whoever may have to decide soon: what is asked of every node and device for the first time is asked
   /// now, and remembered.
   void look_ahead();
@@ -322,12 +327,15 @@ class Scheduler {
   Start start_of(const std::string& job, const std::vector<std::string>& uids) const;
   static void tell_start(Start start, Round& round, const OnStart& on_start);
   bool is_free(const Known& known, const placement::Decision& decision);
+  bool may_use_room(const Known& known, const NodeState& state);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids, const std::vector<std::string>& names);
 
   const SchedulerOptions options_;
   Cluster cluster_;
   EligibleNodes eligible_{cluster_};
+  NodeHolds holds_;
+  bool holds_nodes_ = options_.hold_nodes;
   GangBook gangs_;
   std::vector<GangIdentity> half_gangs_;  ///< whose rest waits, in this round
   ClaimBook claims_{options_.version};

@@ -12,6 +12,7 @@
 #include "kube/gpu_topology.h"
 #include "kube/scheduler/unschedulable.h"
 #include "kube/scheduling/claim_writer.h"
+#include "kube/scheduling/node_writer.h"
 #include "kube/scheduling/queue_gate.h"
 #include "kube/scheduling/volume_writer.h"
 
@@ -156,6 +157,9 @@ std::chrono::milliseconds SchedulingLoop::decide() {
   for (const auto& eviction : round.evictions)
     if (!writers_.post(kEverybody, [this, eviction] { evict(eviction); }))
       fail(eviction.pod, {ErrorKind::kExhausted, "too much waits to be written"}, "is not ended for others");
+  for (const auto held : {true, false})
+    for (const auto& node : held ? round.node_holds.hold : round.node_holds.release)
+      static_cast<void>(writers_.post(kEverybody, [this, node, held] { hold(node, held); }));
   if (begin - told_at_ >= kBetweenTellings) {
     told_at_ = begin;
     tell(round);
@@ -314,6 +318,18 @@ void SchedulingLoop::evict(const scheduler::Eviction& eviction) {
   if (!done && done.error().kind != ErrorKind::kNotFound) return fail(pod, done.error(), "is not ended");
   ++counts_.evicted;
   events_.record(target_of(pod), {false, event, "The pod is " + message});
+}
+
+/// What is not written now is asked for again.
+void SchedulingLoop::hold(const std::string& node, bool held) {
+  if (!may_write()) return;
+  const auto done = hold_node(api_, node, options_.scheduler.name, held);
+  if (done || done.error().kind == ErrorKind::kNotFound) return;
+  if (options_.warn)
+    options_.warn(fmt::format("Pods of other schedulers are not kept off the node {}: {}", node,
+                              to_string(done.error())));
+  if (done.error().kind == ErrorKind::kPermissionDenied)
+    change([](scheduler::Scheduler& scheduler) { scheduler.hold_no_nodes(); });
 }
 
 void SchedulingLoop::fail(const PodName& pod, const Error& error, const std::string& what,

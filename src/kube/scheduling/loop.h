@@ -83,6 +83,7 @@ class SchedulingLoop {
   bool may_write() const { return !options_.may_write || options_.may_write(); }
   void undo(const scheduler::LeftClaim& left);
   void evict(const scheduler::Eviction& eviction);
+  void hold(const std::string& node, bool held);
   void fail(const scheduler::PodName& pod, const Error& error, const std::string& what,
             bool claims_stand = false);
   void tell(const scheduler::Round& round);
