@@ -16,7 +16,7 @@ from kube_node import GPU, gpu_pod, run_agent
 from test_kube_chaos import SHARED, WORK, reason_of
 
 PODS = int(os.environ.get("DROVER_BESIDE_PODS", "30"))
-SECONDS = int(os.environ.get("DROVER_BESIDE_SECONDS", "1"))
+SECONDS = int(os.environ.get("DROVER_BESIDE_SECONDS", "5"))
 CPU = "200m"
 FILLERS = 24  # that are wanted at any time: more than there is room for
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -60,12 +60,18 @@ class BesideTest(kube.ClusterTest):
         self.addCleanup(self.cluster.delete, "job", name, options=("--cascade=foreground",))
         self.cluster.apply(made)
 
+    def held_nodes(self):
+        """Their names: other schedulers keep off them."""
+        return {node["metadata"]["name"] for node in self.cluster.list("nodes")
+                if any(taint["key"] == "drover.dev/held" for taint in node["spec"].get("taints", []))}
+
     def follow(self):
         """Until all of ours have ended; returns by uid what was seen of each: index, and when it was first seen, bound, and failed."""
         seen = {}
 
         def note():
             now = time.monotonic()
+            self.held |= self.held_nodes()
             for pod in self.cluster.list("pods", labelSelector="of=ours"):
                 one = seen.setdefault(pod["metadata"]["uid"], {"index": pod["metadata"]["labels"][INDEX], "made": now})
                 if pod["spec"].get("nodeName"):
@@ -83,8 +89,10 @@ class BesideTest(kube.ClusterTest):
         self.start(job("filler", filler, 100000, FILLERS))
         wait_for(lambda: [pod for pod in self.cluster.list("pods", labelSelector="of=filler") if pod["status"]["phase"] == "Succeeded"],
                  "the processors to be filled")
+        self.held = set()
         self.start(job("ours", self.ours(), PODS, 6))
         seen = self.follow()
+        wait_for(lambda: not self.held_nodes(), "nodes to be everybody's again", timeout=15)
         rejected = [one for one in seen.values() if "failed" in one]
         again = []
         for one in rejected:
@@ -95,6 +103,7 @@ class BesideTest(kube.ClusterTest):
         print(f"{len(seen)} pods of ours for {PODS} that were to end: {len(rejected)} rejected ({sorted(one['why'] for one in rejected)}); "
               f"made again after, and then bound within: {[f'{made:.1f} s, {bound:.1f} s' for made, bound in again]}; "
               f"kube-scheduler lost {len(lost)}", flush=True)
+        self.assertTrue(self.held)
         self.assertEqual({one["why"] for one in rejected} - {"OutOfcpu"}, set())
         violations = [line for node in self.cluster.nodes for line in self.lines(node, "violations")]
         self.assertEqual(violations, [])

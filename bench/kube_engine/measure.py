@@ -64,6 +64,10 @@ def app(name, instances, command="true"):
             "upgradeStrategy": {"minimumHealthCapacity": MINIMUM, "maximumOverCapacity": 0.1}}
 
 
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
 def quantile(values, part):
     return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
@@ -111,11 +115,14 @@ def main():
         with Drover(cluster).running(), PretendedNodes(cluster.api.socket, tasks.see) as nodes:
             daemon.start()
             before, pretended = cluster.writes(), nodes.writes
+            say(f"{options.tasks} tasks come, {options.rate} a second")
             taken = submit(daemon, tasks, options)
+            say(f"all are bound: half of them within {statistics.median(taken):.2f} s, the last one after {max(taken):.2f} s; they are ended")
             for number in range(options.tasks // options.instances):
                 daemon.api("DELETE", f"/v2/apps/app-{number}")
             drover.wait_for(lambda: cluster.count("/api/v1/pods") == 0, "all to have ended", 600, pause=0.5)
             writes = cluster.writes() - before - (nodes.writes - pretended)
+            say(f"all have ended; {options.upgraded} instances of an app are replaced")
             least, seconds = replace(daemon, tasks, options.upgraded)
             daemon.api("DELETE", "/v2/apps/replaced")
             drover.wait_for(lambda: cluster.count("/api/v1/pods") == 0, "all to have ended", 600, pause=0.5)
