@@ -22,6 +22,7 @@
 #include "kube/scheduler/claims/extended_resources.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/pod.h"
+#include "placement/decision.h"
 #include "placement/request.h"
 
 namespace drover::kube::scheduler {
@@ -77,7 +78,8 @@ class ClaimBook {
     /// Without the nodes where it could not be had even if nobody had any device, or whose devices are on
     /// other nodes already. The same pointer as long as nothing has changed.
     std::shared_ptr<const placement::Eligibility> nodes;
-    int gpus = 0;  ///< of claims without an allocation, beside those by limits
+    int gpus = 0;                 ///< of claims without an allocation, beside those by limits
+    placement::Share share = {};  ///< of each of these, when all are to be given so
   };
   struct Wanted {
     const Claims& claims;
@@ -94,6 +96,12 @@ class ClaimBook {
 
   /// UUIDs of the GPUs among its devices.
   std::vector<std::string> gpus_of(const ClaimAllocation& allocation) const;
+  /// The same GPUs, with how much of each it has. Of the memory that nothing is said of: 0.
+  std::vector<placement::Grant> grants_of(const ClaimAllocation& allocation) const;
+  /// Where the devices of its allocation are, as far as they are GPUs that are published for one node.
+  std::set<std::string> nodes_of(const ResourceClaim& claim) const;
+  /// Whether some claim has the published GPU, or a part of it.
+  bool is_claimed(const std::string& node, const std::string& gpu) const;
   /// Where the GPU is; "" when it is not published.
   std::string node_of(const std::string& gpu) const;
   /// For whose devices it is; "" when it is not known, or for several.
@@ -112,8 +120,6 @@ class ClaimBook {
   };
   class Narrowing;
 
-  int gpus_in(const Claims& claims) const;
-
   template <typename Change>
   void change_devices(const Change& change);
   void note_gpus(const ResourceSlice& slice);
@@ -126,7 +132,12 @@ class ClaimBook {
   std::map<std::string, std::map<std::string, std::vector<std::pair<DeviceId, gpu::Device>>>>
       gpus_;  ///< by node and slice
   std::map<std::string, std::vector<gpu::Device>, std::less<>> published_;
-  std::map<DeviceId, std::string> uuids_;
+  struct PublishedGpu {
+    std::string uuid;
+    std::shared_ptr<const DeviceKind> kind;
+    std::string node;
+  };
+  std::map<DeviceId, PublishedGpu> by_device_;
   struct Place {
     DeviceId device;
     std::string node;
