@@ -104,7 +104,8 @@ void ask_for_places(Draft& draft) {
     const auto may_join = [&](const auto* member) { return member->asked || groups.allow(member->task); };
     if (!std::ranges::all_of(members, may_join)) {
       positions.reasons[job.id] = {
-          .nodes = 1, .list = {{placement::Dimension::kGroup, 1, "it asks for other GPUs than its group has"}}};
+          .nodes = 1,
+          .list = {{placement::Dimension::kGroup, 1, "it asks for other GPUs than its group has"}}};
       continue;
     }
     for (const auto* member : members) {
