@@ -38,6 +38,8 @@ namespace asio = boost::asio;
 constexpr std::chrono::minutes kListing{5};
 /// What stands for the whole cluster where one machine would.
 constexpr const char* kClusterName = "kubernetes";
+/// The first that serves resource.k8s.io/v1.
+constexpr kube::ServerVersion kWithClaims{1, 34};
 /// Where nothing else is said.
 constexpr const char* kAgentNamespace = "drover";
 
@@ -150,6 +152,7 @@ class ClusterDaemon {
     pods.pods.helper_image = options_.helper_image;
     pods.pods.host_paths = options_.allow_host_paths;
     pods.pods.node_sandboxes = options_.sandboxes == "node";
+    pods.pods.claims = version >= kWithClaims;
     pods.state = options_.state;
     pods.agents = reach_agents();
     pods.server = api_->config();

@@ -4,6 +4,7 @@
 With DROVER_TEST_ENGINE=kubernetes the tests of one machine's daemon have such a one instead.
 """
 
+import itertools
 import pathlib
 import tempfile
 
@@ -23,8 +24,9 @@ SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), flags=FLAGS)
 _equipped = None  # the cluster that has agents and a scheduler
 
 
-def equipped(profile, settings=SETTINGS):
-    """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give."""
+def equipped(profile, settings=SETTINGS, sharing=()):
+    """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give. Each node with a way of sharing
+    gives them by claims too, in that way."""
     global _equipped
     cluster = case.shared(settings)
     if _equipped is not cluster:
@@ -38,12 +40,27 @@ def equipped(profile, settings=SETTINGS):
             archive = kube_install.make_image(pathlib.Path(folder))
             for node in cluster.nodes:
                 node.import_images([archive])
-        agents = [run_agent(node, f"engine-{node.name}", profile, cluster.kubeconfig, "--roles", "device-plugin")
-                  for node in cluster.nodes]
+        agents = []
+        for node, way in itertools.zip_longest(cluster.nodes, sharing):
+            roles = ("device-plugin,dra", "--claim-sharing", way) if way else ("device-plugin",)
+            own = own_profile(node, profile) if way else profile
+            agents.append(run_agent(node, f"engine-{node.name}", own, cluster.kubeconfig, "--roles", *roles))
+        if sharing:
+            cluster.kubectl("apply", "--filename", drover.ROOT / "packaging/kubernetes/device-classes.yaml")
+            wait_for(lambda: len(cluster.list("resourceslices")) >= len(sharing), lambda: "\n".join(agent.tail() for agent in agents))
         cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cluster.kubeconfig], name="scheduler-drover")
         wait_for(lambda: all(int(cluster.get("node", node.name)["status"]["allocatable"].get(GPU, 0)) for node in cluster.nodes),
                  lambda: "\n".join(agent.tail() for agent in agents))
     return cluster
+
+
+def own_profile(node, profile):
+    """The same machine with UUIDs of its own."""
+    path = f"/var/lib/kubelet/plugins/{profile}.yaml"
+    text = (drover.ROOT / f"sim/profiles/{profile}.yaml").read_text()
+    node.path(path).parent.mkdir(parents=True, exist_ok=True)
+    node.path(path).write_text(text.replace(f"name: {profile}\n", f"name: {profile}-{node.name}\n", 1))
+    return path
 
 
 class ClusterDaemon(drover.Daemon):

@@ -1,7 +1,9 @@
 #include "control/placing.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "control/holds.h"
 #include "control/node_rules.h"
@@ -33,6 +35,29 @@ std::vector<int> ports_of(const workload::Network& network, std::uint64_t salt) 
   return ports;
 }
 
+/// What the tasks of groups have, or were handed over for: whoever is the first of a group chooses for all.
+class GroupChoices {
+ public:
+  explicit GroupChoices(const Draft& draft) {
+    for (const auto* record : draft.active()) note(record->task);
+  }
+
+  void note(const workload::Task& task) {
+    const auto& wanted = task.resources;
+    if (!wanted.group.empty()) chosen_.try_emplace({task.owner, wanted.group}, wanted.gpus, wanted.share);
+  }
+  bool allow(const workload::Task& task) const {
+    const auto& wanted = task.resources;
+    const auto found = chosen_.find({task.owner, wanted.group});
+    return found == chosen_.end() || found->second == ChosenGpus{wanted.gpus, wanted.share};
+  }
+
+ private:
+  using ChosenGpus = std::pair<std::vector<workload::DeviceClaim>, workload::Share>;
+
+  std::map<std::pair<uid_t, std::string>, ChosenGpus> chosen_;
+};
+
 void ask(Draft& draft, const std::string& id) {
   auto& record = draft.change(id);
   record.asked = true;
@@ -45,16 +70,49 @@ void ask(Draft& draft, const std::string& id) {
   draft.act(action::Launch{id, node_rules(draft, record)});
 }
 
+/// Whoever places says which GPUs it has; how much of each, the task says itself.
+void give_share(const workload::Share& share, const placement::Node* node, placement::Grant& grant) {
+  if (share.whole()) return;
+  __extension__ using Product = unsigned __int128;
+  Product all = 0;
+  if (node != nullptr)
+    for (const auto& device : node->inventory.devices)
+      if (device.uuid == grant.uuid) all = device.memory_bytes.value_or(0);
+  if (share.memory_bytes > 0) {
+    grant.memory_bytes = share.memory_bytes;
+    if (all > 0)
+      grant.milli = static_cast<int>(std::min<Product>(1000, Product{share.memory_bytes} * 1000 / all));
+  } else {
+    grant.milli = share.milli;
+    grant.memory_bytes = static_cast<std::uint64_t>(all * static_cast<unsigned>(share.milli) / 1000);
+  }
+}
+
 }  // namespace
 
 void ask_for_places(Draft& draft) {
   auto [jobs, behind, held_back] = draft.waiting();
   QueuePositions positions;
   std::ranges::sort(jobs, {}, &placement::Job::sequence);
+  GroupChoices groups(draft);
+  for (const auto& job : jobs)
+    for (const auto* member : members_of_job(job.id, draft.finder()))
+      if (member->asked) groups.note(member->task);
   for (const auto& job : jobs) {
     positions.order.push_back(job.id);
-    for (const auto* member : members_of_job(job.id, draft.finder()))
-      if (!member->asked) ask(draft, member->task.id);
+    const auto members = members_of_job(job.id, draft.finder());
+    const auto may_join = [&](const auto* member) { return member->asked || groups.allow(member->task); };
+    if (!std::ranges::all_of(members, may_join)) {
+      positions.reasons[job.id] = {
+          .nodes = 1,
+          .list = {{placement::Dimension::kGroup, 1, "it asks for other GPUs than its group has"}}};
+      continue;
+    }
+    for (const auto* member : members) {
+      if (member->asked) continue;
+      groups.note(member->task);
+      ask(draft, member->task.id);
+    }
   }
   for (auto& [sequence, id] : behind) {
     positions.order.push_back(std::move(id));
@@ -75,6 +133,8 @@ void placed(Draft& draft, const event::Placed& event) {
   }
   record.node = event.node;
   record.gpus = event.gpus;
+  const auto* const node = draft.base().cluster.node(event.node);
+  for (auto& grant : record.gpus) give_share(record.task.resources.share, node, grant);
 }
 
 }  // namespace drover::control

@@ -10,8 +10,9 @@
 
 namespace drover::control {
 
-/// Lets those who wait be started by whoever places them, but for those who are held back and those who
-/// stand behind too many others of their user (kPlannedOfUser). A gang as a whole.
+/// Lets those who wait be started by whoever places them, but for those who are held back, those who stand
+/// behind too many others of their user (kPlannedOfUser), and those who ask for other GPUs than their group
+/// has. A gang as a whole.
 void ask_for_places(Draft& draft);
 
 /// The task is under way.

@@ -95,6 +95,42 @@ TEST(Placing, OfOneUserOnlySoManyWaitInTheCluster) {
   EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("t500"));
 }
 
+TEST(Placing, MembersOfAGroupAskForTheSameGpus) {
+  Cluster cluster;
+  const auto member = [](const std::string& id, int gpus, uid_t owner = 1000) {
+    auto made = task_of("u" + std::to_string(owner), owner, id, gpus);
+    made.resources.group = "demo";
+    return made;
+  };
+  ASSERT_TRUE(cluster.submit(member("one", 1)));
+  ASSERT_TRUE(cluster.submit(member("more", 2)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty());
+  EXPECT_THAT(cluster.reasons("more"), ElementsAre("it asks for other GPUs than its group has"));
+  ASSERT_TRUE(cluster.submit(member("same", 1)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("same"));
+  ASSERT_TRUE(cluster.submit(member("bobs", 2, 1001)));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("bobs"));
+  for (const auto* id : {"one", "same"}) ASSERT_TRUE(cluster.run(id));
+  ASSERT_TRUE(cluster.on(event::Ended{"one", exited(0)}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), IsEmpty());
+  ASSERT_TRUE(cluster.on(event::Ended{"same", exited(0)}));
+  EXPECT_THAT(cluster.asked<action::Launch>(), ElementsAre("more"));
+}
+
+TEST(Placing, ASharesSizeIsTheTasksOwnWord) {
+  Cluster cluster;
+  auto half = task("half", 1);
+  half.resources.share.milli = 500;
+  ASSERT_TRUE(cluster.submit(half));
+  ASSERT_TRUE(cluster.place("half"));
+  EXPECT_EQ(cluster.record("half").gpus.at(0).milli, 500);
+  auto part = task("part", 1);
+  part.resources.share = {.memory_bytes = 1024};
+  ASSERT_TRUE(cluster.submit(part));
+  ASSERT_TRUE(cluster.place("part"));
+  EXPECT_EQ(cluster.record("part").gpus.at(0).memory_bytes, 1024U);
+}
+
 TEST(Placing, WhoIsStoppedWhileItWaitsEndsWhenTheClusterHasLetGoOfIt) {
   Cluster cluster;
   ASSERT_TRUE(cluster.submit(task("t", 1)));

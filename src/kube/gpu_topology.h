@@ -15,6 +15,11 @@ namespace drover::kube {
 inline constexpr std::string_view kTopologyAnnotation = "drover.dev/gpu-topology";
 /// Of a pod: the UUIDs of the GPUs that were chosen for it, with commas between.
 inline constexpr std::string_view kChosenGpusAnnotation = "drover.dev/gpus";
+/// Of a pod: the UUIDs of the GPUs that its claims give it, for those who look. Nobody gives them by it.
+inline constexpr std::string_view kClaimedGpusAnnotation = "drover.dev/claimed-gpus";
+
+/// Why a GPU is not given out whole that somebody has, or has a part of, by a claim.
+inline constexpr std::string_view kInUseByClaim = "in use by a claim";
 
 std::string write_topology(const gpu::Inventory& inventory);
 /// kInvalid names the first mistake. There is nothing in it but what write_topology() has written.

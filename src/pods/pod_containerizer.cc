@@ -11,6 +11,7 @@
 #include "base/pause.h"
 #include "container/quarantine.h"
 #include "container/task_folder.h"
+#include "pods/gpu_claim.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
 #include "pods/pod_sandbox.h"
@@ -44,8 +45,9 @@ struct PodContainerizer::Attempt {
   int priority = 0;
   std::mutex mutex;  ///< of what is done: held while the API server is asked
   Expected expected = Expected::kWaiting;
-  bool made = false;  ///< it is there, or was
-  bool over = false;  ///< all is told
+  bool made = false;                   ///< it is there, or was
+  std::uint64_t looked_for_claim = 0;  ///< of which version of it the claim was missed
+  bool over = false;                   ///< all is told
   bool forced = false;
   bool placed = false, started = false;  ///< and told
   json pod;                              ///< as it is to be made
@@ -194,6 +196,11 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
       attempt->waits = view->why;
       if (options_.watcher.waits) options_.watcher.waits(attempt->task, view->why);
     }
+    if (view && lacks_claim(*view) && attempt->looked_for_claim != view->version) {
+      attempt->looked_for_claim = view->version;
+      attempt->made = false;
+      continue;
+    }
     const bool told = tell(attempt, reaction.news, view);
     if (attempt->over) return;
     if (const auto done = perform(attempt, reaction.deed, view); !done) return later(attempt);
@@ -205,6 +212,7 @@ Status PodContainerizer::make(const AttemptPointer& attempt) {
   // What was asked to end before it was made: it may be there all the same.
   if (attempt->expected == Expected::kCancelled || attempt->pod.is_null()) {
     DROVER_TRY(const auto there, store_.look(attempt->path));
+    if (there && attempt->expected == Expected::kWaiting) DROVER_CHECK_OK(store_.ensure_claim(*there));
     see(attempt, there);
     attempt->made = true;
     return {};
@@ -389,7 +397,7 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->task = task_id;
   attempt->number = number;
   attempt->path = path_of(*view);
-  attempt->made = true;
+  attempt->made = view->claim.empty() || view->actual != Actual::kUnplaced;
   attempt->uid = view->uid;
   attempt->view = view;
   std::optional<PodInput> reads;

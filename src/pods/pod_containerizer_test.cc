@@ -256,6 +256,83 @@ TEST_F(PodContainerizerTest, WhoHasNoGpusSeesNoneWhateverItsImageAndItsUserSay) 
   EXPECT_EQ(named(*pod()), "void");
 }
 
+/// Of the namespace of ann.
+class ClaimTest : public PodContainerizerTest {
+ protected:
+  static container::Launch launch_of(const std::string& id, const std::string& group) {
+    auto launch = PodContainerizerTest::launch_of();
+    launch.task.id = id;
+    launch.task.resources.gpus = {{1, {}}};
+    launch.task.resources.group = group;
+    if (group.empty()) launch.task.resources.share.milli = 500;
+    return launch;
+  }
+  std::vector<json> claims() {
+    std::vector<json> all;
+    for (const auto& claim : api_.list({kClaims, "drover-ann"})->items) all.push_back(*claim);
+    return all;
+  }
+  /// By their names.
+  static std::vector<std::string> owners(const json& claim) {
+    std::vector<std::string> names;
+    for (const auto& owner : claim.at("metadata").at("ownerReferences")) names.push_back(owner.at("name"));
+    return names;
+  }
+  void remove_claim() {
+    ASSERT_TRUE(api_.remove({kClaims, "drover-ann", claims().at(0)["metadata"]["name"]}));
+  }
+};
+
+TEST_F(ClaimTest, IsMadeWithThePodAndSaysWhichGpusItHas) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  ASSERT_EQ(claims().size(), 1U);
+  EXPECT_THAT(owners(claims()[0]), ElementsAre("t-0"));
+  EXPECT_EQ(claims()[0]["metadata"]["ownerReferences"][0]["uid"], (*pod())["metadata"]["uid"]);
+  auto where = path();
+  where.subresource = "binding";
+  ASSERT_TRUE(api_.create(where, {{"metadata", {{"annotations", {{"drover.dev/claimed-gpus", "GPU-7"}}}}},
+                                  {"target", {{"name", "n1"}}}}));
+  EXPECT_THAT(told_.lines(1), ElementsAre("placed t 0 n1 GPU-7"));
+}
+
+TEST_F(ClaimTest, OfAGroupIsOneAndAllMembersOwnIt) {
+  for (const auto* id : {"one", "two"}) ASSERT_TRUE(pods_->launch(launch_of(id, "demo")));
+  ASSERT_EQ(claims().size(), 1U);
+  EXPECT_THAT(owners(claims()[0]), ElementsAre("one-0", "two-0"));
+  auto bobs = launch_of("bobs", "demo");
+  bobs.task.owner_name = bobs.task.user.name = "bob";
+  ASSERT_TRUE(pods_->launch(bobs));
+  EXPECT_EQ(claims().size(), 1U);
+  EXPECT_EQ(api_.list({kClaims, "drover-bob"})->items.size(), 1U);
+}
+
+TEST_F(ClaimTest, IsMadeInAnotherLifeOrWhenSomebodyHasRemovedIt) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "demo")));
+  pods_.reset();
+  remove_claim();
+  begin();
+  ASSERT_TRUE(pods_->recover("t", 0));
+  EXPECT_EQ(claims().size(), 1U);
+  const auto why =
+      fmt::format("resourceclaim \"{}\" not found", claims()[0]["metadata"]["name"].get<std::string>());
+  remove_claim();
+  set_status(
+      {{"conditions", json::array({{{"type", "PodScheduled"}, {"status", "False"}, {"message", why}}})}});
+  EXPECT_TRUE(eventually([&] { return claims().size() == 1; }));
+}
+
+TEST_F(ClaimTest, WaitsUntilThatOfAnEarlierTaskIsGone) {
+  ASSERT_TRUE(pods_->launch(launch_of("one", "demo")));
+  const kube::ObjectPath path{kClaims, "drover-ann", claims().at(0)["metadata"]["name"]};
+  ASSERT_TRUE(api_.patch(path, kube::PatchType::kMerge, {{"metadata", {{"finalizers", {"x/y"}}}}}));
+  ASSERT_TRUE(api_.remove(path));
+  ASSERT_TRUE(pods_->launch(launch_of("two", "demo")));
+  EXPECT_THAT(told_.lines(1),
+              Contains(HasSubstr("waits two: waits until the cluster has removed the claim")));
+  ASSERT_TRUE(api_.patch(path, kube::PatchType::kMerge, {{"metadata", {{"finalizers", json::array()}}}}));
+  EXPECT_TRUE(eventually([&] { return claims().size() == 1 && owners(claims()[0]).back() == "two-0"; }));
+}
+
 TEST_F(PodContainerizerTest, SaysWhyItWaits) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   set_status({{"conditions", json::array({{{"type", "PodScheduled"},

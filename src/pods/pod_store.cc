@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kube/scheduler/gangs/member.h"
+#include "pods/gpu_claim.h"
 #include "pods/pod_writer.h"
 
 namespace drover::pods {
@@ -44,6 +47,7 @@ Result<json> PodStore::make(const json& pod, int priority) {
     DROVER_CHECK_OK(ensure_name_space(kube::text_at(pod, "/metadata/namespace")));
     made = make_whole(pod);
   }
+  if (made) DROVER_CHECK_OK(ensure_claim(*made));
   if (made && is_first_of_gang(*made)) {
     // Of an attempt before there may be one yet.
     const auto service = write_gang_service(*made);
@@ -65,6 +69,53 @@ Result<json> PodStore::make_whole(const json& pod) {
   if (made || made.error().kind != ErrorKind::kConflict) return made;
   const auto known = api_.get(path);
   return known && is_same_attempt(*known, pod) ? known : made;
+}
+
+Status PodStore::ensure_claim(const json& pod) {
+  if (read_pod(pod).actual != Actual::kUnplaced) return {};
+  const auto claim = write_claim(pod);
+  if (claim.is_null()) return {};
+  const auto& metadata = claim.at("metadata");
+  const kube::ObjectPath path{kClaims, metadata.at("namespace"), metadata.at("name")};
+  auto there = api_.send({.verb = "create",
+                          .path = {path.resource, path.name_space},
+                          .content_type = "application/json",
+                          .body = claim.dump(),
+                          .repeatable = true,
+                          .managed_fields = false});
+  if (!there && there.error().kind == ErrorKind::kConflict) there = join_claim(path, pod);
+  if (!there && there.error().kind == ErrorKind::kNotFound)
+    return fail(ErrorKind::kUnsupported, "This cluster's Kubernetes has no claims of devices",
+                "shares of GPUs and groups need them: use Kubernetes 1.36 or a newer one");
+  if (!there) return Failure(there.error());
+  if (asks_for_the_same(*there, claim)) return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("The claim '{}' is not kept as it was made: this cluster gives no shares of GPUs",
+                          kube::key_of(claim)),
+              "it needs Kubernetes 1.36, or the feature gate DRAConsumableCapacity");
+}
+
+/// The pod becomes an owner of a claim that is there already.
+Result<json> PodStore::join_claim(const kube::ObjectPath& path, const json& pod) {
+  const auto owner = owner_of_claim(pod);
+  const auto is_leaving = [&] {
+    return fail(ErrorKind::kUnavailable,
+                fmt::format("waits until the cluster has removed the claim '{}/{}' of an earlier task",
+                            path.name_space, path.name));
+  };
+  auto there = api_.get(path);
+  if (!there) return there.error().kind == ErrorKind::kNotFound ? is_leaving() : Failure(there.error());
+  const auto owners = there->value("/metadata/ownerReferences"_json_pointer, json::array());
+  const bool is_owned =
+      std::ranges::any_of(owners, [&](const auto& one) { return one["uid"] == owner["uid"]; });
+  const bool is_anothers = owner.contains("controller") && !is_owned;
+  if (is_anothers) return is_leaving();
+  if (!is_owned)
+    there = api_.patch(path, kube::PatchType::kStrategic,
+                       {{"metadata", {{"ownerReferences", json::array({owner})}}}});
+  if (!there) return there.error().kind == ErrorKind::kNotFound ? is_leaving() : Failure(there.error());
+  if (!kube::text_at(*there, "/metadata/deletionTimestamp").empty()) return is_leaving();
+  return there;
 }
 
 Status PodStore::ensure_name_space(const std::string& name) {

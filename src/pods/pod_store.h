@@ -17,14 +17,19 @@
 namespace drover::pods {
 
 inline const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses"};
+inline const kube::Resource kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 
 class PodStore {
  public:
   explicit PodStore(kube::Api& api) : api_(api) {}
 
-  /// Makes the pod of write_pod(), for a task of this priority. Where one of its name is there it is the
-  /// answer when it stands for the same attempt, by its labels; another one is a kConflict.
+  /// Makes the pod of write_pod(), for a task of this priority, and what it waits for. Where one of its name
+  /// is there it is the answer when it stands for the same attempt, by its labels; another one is a
+  /// kConflict.
   Result<nlohmann::json> make(const nlohmann::json& pod, int priority);
+  /// The claim that a pod of make() waits for, if it needs one, with the pod among its owners. kUnavailable
+  /// as long as another one of its name is on its way out; kUnsupported when this API server keeps no shares.
+  Status ensure_claim(const nlohmann::json& pod);
   /// What stands there now; none: nothing.
   Result<std::optional<nlohmann::json>> look(const kube::ObjectPath& path);
   /// Its container is told to end, and killed after the time that the pod says, or at once. None: it is gone.
@@ -36,6 +41,7 @@ class PodStore {
 
  private:
   Result<nlohmann::json> make_whole(const nlohmann::json& pod);
+  Result<nlohmann::json> join_claim(const kube::ObjectPath& path, const nlohmann::json& pod);
   Status ensure_name_space(const std::string& name);
   Status ensure_priority(int priority);
 

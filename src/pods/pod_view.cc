@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "kube/client/object.h"
 #include "kube/gpu_topology.h"
+#include "pods/gpu_claim.h"
 
 namespace drover::pods {
 namespace {
@@ -223,7 +224,13 @@ PodView read_pod(const json& pod) {
   const auto& container = item(part(part(pod, "spec"), "containers"), "name", kContainer);
   view.takes_input = part(container, "stdin") == true;
   view.has_terminal = part(container, "tty") == true;
-  view.gpus = words(text(part(part(pod, "metadata"), "annotations"), kube::kChosenGpusAnnotation));
+  const auto& annotations = part(part(pod, "metadata"), "annotations");
+  view.gpus = words(text(annotations, kube::kChosenGpusAnnotation));
+  if (!text(annotations, kClaimAnnotation).empty()) {
+    view.gpus = words(text(annotations, kube::kClaimedGpusAnnotation));
+    const auto& claims = part(part(pod, "spec"), "resourceClaims");
+    if (claims.is_array() && claims.size() == 1) view.claim = text(claims.front(), "resourceClaimName");
+  }
   view.task = text(labels, kTaskLabel);
   view.journal = text(labels, kJournalLabel);
   const auto version = kube::text_at(pod, "/metadata/resourceVersion");

@@ -34,6 +34,7 @@ struct PodView {
   std::string node;                     ///< "" as long as it has none
   std::string address;                  ///< its own, or the node's where it has the node's network
   std::vector<std::string> gpus;        ///< UUIDs, as far as the scheduler has told
+  std::string claim;                    ///< of GPUs, that we make for it (gpu_claim.h); "": none
   std::optional<TimePoint> started_at;  ///< its container
   bool takes_input = false, has_terminal = false;
   /// Of kEnded and kEndedEvicted; stopped: somebody has deleted the pod. Of kLost, `lost` is set and the

@@ -1,6 +1,7 @@
 #include "pods/pod_writer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include "kube/scheduler/gangs/member.h"
 #include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/sharing/pod_queue.h"
+#include "pods/gpu_claim.h"
 #include "pods/pod_place.h"
 #include "pods/pod_view.h"
 #include "workload/resource_fields.h"
@@ -28,6 +30,7 @@ namespace scheduler = kube::scheduler;
 using container::kSandboxMount;
 constexpr const char* kSandboxVolume = "sandbox";
 constexpr std::size_t kLongestLabel = 63;
+constexpr int kMostOfClaim = 32;             ///< as Kubernetes has it
 const std::string kGangService = "drover-";  // a name that begins with a letter
 /// Forms of images that only the machine knows which the daemon runs on.
 constexpr std::array<std::string_view, 5> kLocalImages = {
@@ -38,6 +41,12 @@ std::string as_it_is(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '$' ? "$$" : std::string(1, c);
   return escaped;
+}
+
+/// With commas between.
+std::string for_each_gpu(const workload::Resources& wanted, const std::string& text) {
+  return fmt::format(
+      "{}", fmt::join(std::vector<std::string>(static_cast<std::size_t>(wanted.gpu_count()), text), ","));
 }
 
 class PodWriter {
@@ -65,6 +74,8 @@ class PodWriter {
     if (!mistakes_.empty()) return tl::unexpected(std::move(mistakes_));
     spec_["containers"] = json::array({std::move(container_)});
     auto metadata = this->metadata();
+    if (needs_claim(task_.resources))
+      refer_to_claim(task_, settings_.journal, metadata, spec_, spec_["containers"][0]);
     write_place(task_, order_.node_rules, spec_, metadata["labels"]);
     return json{
         {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec_)}};
@@ -143,16 +154,22 @@ class PodWriter {
     json limits = json::object();
     if (const auto cpus = task_.most_milli_cpus(); cpus > 0) limits["cpu"] = fmt::format("{}m", cpus);
     if (const auto memory = task_.most_memory_bytes(); memory > 0) limits["memory"] = std::to_string(memory);
-    if (const auto gpus = wanted.gpu_count(); gpus > 0)
+    if (const auto gpus = wanted.gpu_count(); gpus > 0 && !needs_claim(wanted))
       limits[settings_.gpu_resource] = requests[settings_.gpu_resource] = std::to_string(gpus);
     container_["resources"] = {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
     if (wanted.nic == workload::Preference::kRequire)
       refuse("/nic", "on a cluster nobody knows so far which network cards are near which GPUs",
              "leave it out");
-    if (!wanted.share.whole())
-      refuse("/gpu_share", "on a cluster GPUs are given whole so far", "ask for whole ones");
-    if (!wanted.group.empty())
-      refuse("/group", "on a cluster no two tasks have the same GPUs so far", "leave it out");
+    if (needs_claim(wanted) && !settings_.claims)
+      refuse(
+          wanted.group.empty() ? "/gpu_share" : "/group",
+          "shares of GPUs and groups need claims of devices, which this cluster's Kubernetes does not have",
+          "ask for whole GPUs, without a group, or use Kubernetes 1.36 or a newer one");
+    if (wanted.gpu_count() > kMostOfClaim && needs_claim(wanted))
+      refuse("/gpus",
+             fmt::format("a claim is of {} GPUs at most, and {} are asked for", kMostOfClaim,
+                         wanted.gpu_count()),
+             "ask for fewer");
   }
 
   void rights() {
@@ -215,6 +232,7 @@ class PodWriter {
     const container::FetchSpec order{.files = task_.fetch, .user = task_.user};
     auto resources = container_["resources"];
     for (const auto* amounts : {"requests", "limits"}) resources[amounts].erase(settings_.gpu_resource);
+    resources.erase("claims");
     spec_["initContainers"] = json::array(
         {{{"name", "files"},
           {"image", settings_.helper_image},
@@ -317,7 +335,13 @@ std::map<std::string, std::string> environment_of(container::Launch launch, cons
   for (const auto& [name, value] : container::own_environment(launch, nullptr, container::kSandboxMount))
     environment[name] = value;
   // Whoever gives it its GPUs says which; who has none is to see none, whatever the image says.
-  if (launch.task.resources.gpu_count() > 0) environment.erase("NVIDIA_VISIBLE_DEVICES");
+  const auto& wanted = launch.task.resources;
+  if (wanted.gpu_count() > 0) environment.erase("NVIDIA_VISIBLE_DEVICES");
+  // How much of a GPU's memory a part of it has depends on which one it gets.
+  if (wanted.share.memory_bytes > 0)
+    environment["DROVER_GPU_MEMORY"] = for_each_gpu(wanted, std::to_string(wanted.share.memory_bytes));
+  else if (!wanted.share.whole())
+    environment["DROVER_GPU_SHARE"] = for_each_gpu(wanted, fmt::format("{:g}", wanted.share.milli / 1000.0));
   return environment;
 }
 

@@ -31,6 +31,7 @@ struct PodSettings {
   std::string name_space_prefix = "drover-";  ///< before the user's name
   bool host_paths = false;                    ///< whether tasks may have folders of their node
   bool node_sandboxes = false;                ///< whether nodes keep the sandboxes
+  bool claims = true;  ///< whether the API server serves claims of devices (resource.k8s.io/v1)
 };
 
 /// One attempt.

@@ -270,10 +270,9 @@ TEST(PodWriter, RefusesWholeWhatAPodCannotBe) {
   bad.processes = 7;
   bad.name_space = "team";
   bad.resources.nic = workload::Preference::kRequire;
-  bad.resources.share.milli = 500;
   EXPECT_THAT(refused(bad),
               ::testing::UnorderedElementsAre("/image", "/privileged", "/devices", "/fetch", "/processes",
-                                              "/namespace", "/nic", "/gpu_share", "/idle_timeout"));
+                                              "/namespace", "/nic", "/idle_timeout"));
   for (const auto* image :
        {"oci:/srv/a", "docker-archive:a.tar", "rootfs:/srv/root", "variants:/l.yaml", "/srv/a"}) {
     auto local = task();

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "kube/gpu_topology.h"
+
 namespace drover::kube {
 namespace {
 
@@ -92,7 +94,7 @@ Holders Pool::holders() const {
 
 void Pool::renew() {
   auto troubles = facts_.troubles;
-  for (const auto& uuid : claimed_) troubles.try_emplace(uuid, "in use by a claim");
+  for (const auto& uuid : claimed_) troubles.try_emplace(uuid, kInUseByClaim);
   if (!usage_known_)
     for (const auto& device : facts_.inventory.devices) troubles.try_emplace(device.uuid, kUsageUnknown);
   auto offers = offer(facts_.inventory, config_, usage_.holders(), troubles, facts_.resources);
@@ -192,7 +194,7 @@ Status Pool::start(const std::string& resource, const std::vector<std::string>& 
   for (const auto& id : ids) {
     const std::string uuid(uuid_in(id));
     if (claimed_.contains(uuid))
-      return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be used: in use by a claim", uuid));
+      return fail(ErrorKind::kConflict, fmt::format("GPU {} cannot be used: {}", uuid, kInUseByClaim));
     const auto holder = usage_.holders().find(uuid);
     if (holder == usage_.holders().end()) continue;
     for (const auto& name : holder->second)

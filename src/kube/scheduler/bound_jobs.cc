@@ -18,7 +18,14 @@ Job job_of_size(const std::string& id, std::size_t size) {
   return job;
 }
 
-/// What a whole GPU has, which pods do not tell. False when the cluster does not know one of them.
+std::uint64_t memory_of_part(const gpu::Device& device, int milli) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(Wide{device.memory_bytes.value_or(0)} * static_cast<unsigned>(milli) /
+                                    1000);
+}
+
+/// What a GPU, or a part of one, has of memory, which pods do not tell. False when the cluster does not know
+/// one of them.
 bool complete(placement::Decision& decision, const placement::Cluster& cluster) {
   const auto* const node = cluster.node(decision.node);
   if (node == nullptr) return decision.gpus.empty();
@@ -26,7 +33,7 @@ bool complete(placement::Decision& decision, const placement::Cluster& cluster) 
   return std::ranges::all_of(decision.gpus, [&](placement::Grant& grant) {
     const auto device = std::ranges::find(devices, grant.uuid, &gpu::Device::uuid);
     if (device == devices.end()) return false;
-    grant.memory_bytes = device->memory_bytes.value_or(0);
+    if (grant.memory_bytes == 0) grant.memory_bytes = memory_of_part(*device, grant.milli);
     return true;
   });
 }

@@ -17,17 +17,21 @@ int gpus_of(const PodTemplate& made_from, const std::string& gpu_resource) {
   return static_cast<int>(std::clamp<std::int64_t>(found->second, 0, std::numeric_limits<int>::max()));
 }
 
-Status add_what_it_says(const Pod& pod, const std::string& gpu_resource, placement::Request& request) {
+Status add_what_it_says(const Pod& pod, const std::string& gpu_resource, Demand& demand) {
+  auto& request = demand.request;
+  const auto& text = pod.made_from->gpu_request;
+  if (request.gpus.empty() && !pod.claims.empty())
+    return add_gpu_request(text, std::nullopt, demand.of_claims.emplace());
   if (request.gpus.empty())
     return fail(ErrorKind::kInvalid, fmt::format("The annotation '{}' is of GPUs that are asked for by '{}', "
                                                  "and the pod's limits ask for none",
                                                  kGpuRequestAnnotation, gpu_resource));
   if (!pod.claims.empty())
     return fail(ErrorKind::kInvalid,
-                fmt::format("The pod has both the annotation '{}' and claims: what its GPUs are to be like "
-                            "stands in one of the two",
+                fmt::format("The pod has GPUs by limits and claims, and the annotation '{}' does not say of "
+                            "which it is",
                             kGpuRequestAnnotation));
-  return add_gpu_request(pod.made_from->gpu_request, request.gpu_count(), request);
+  return add_gpu_request(text, request.gpu_count(), request);
 }
 
 }  // namespace
@@ -41,7 +45,7 @@ Demand demand_of(const Pod& pod, const std::string& gpu_resource) {
   request.cpu_affinity = placement::Preference::kNone;  // the kubelet pins
   if (const int gpus = gpus_of(*pod.made_from, gpu_resource); gpus > 0) request.gpus.push_back({gpus, {}});
   if (pod.made_from->gpu_request.empty()) return demand;
-  if (const auto added = add_what_it_says(pod, gpu_resource, request); !added)
+  if (const auto added = add_what_it_says(pod, gpu_resource, demand); !added)
     demand.mistake = to_string(added.error());
   return demand;
 }

@@ -2,6 +2,7 @@
 
 // What of a pod placement counts, GPUs, CPUs and memory, and what is left for the predicates. Pure.
 
+#include <optional>
 #include <string>
 
 #include "kube/scheduler/pod.h"
@@ -14,7 +15,9 @@ inline constexpr const char* kGpuResource = "nvidia.com/gpu";
 
 struct Demand {
   placement::Request request;  ///< without what it says of its GPUs, where that is a mistake
-  std::string mistake;         ///< in words for whoever made the pod; "": none
+  /// Only GPUs, and what it says of those that its claims give it; nullopt: nothing.
+  std::optional<placement::Request> of_claims;
+  std::string mistake;  ///< in words for whoever made the pod; "": none
 };
 Demand demand_of(const Pod& pod, const std::string& gpu_resource);
 /// For so many GPUs, whatever they are like: of a pod that has them.

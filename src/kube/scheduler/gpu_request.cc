@@ -40,7 +40,7 @@ std::string write_gpu_request(const placement::Request& request) {
   return text;
 }
 
-Status add_gpu_request(std::string_view text, int gpus, placement::Request& request) {
+Status add_gpu_request(std::string_view text, std::optional<int> gpus, placement::Request& request) {
   const auto what = fmt::format("the annotation '{}'", kGpuRequestAnnotation);
   DROVER_TRY(auto given, parse_json(text, what));
   if (!given.is_object()) return fail(ErrorKind::kInvalid, fmt::format("{} is no object", what));
@@ -50,12 +50,14 @@ Status add_gpu_request(std::string_view text, int gpus, placement::Request& requ
       mistakes.push_back({ErrorKind::kInvalid, "it says nothing of GPUs that are asked for by number",
                           "leave it out", "/" + pointer_token(name)});
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, what));
-  if (!given.contains("gpus")) given["gpus"] = gpus;
+  if (!given.contains("gpus")) given["gpus"] = gpus.value_or(1);
   Decoder decoder(given, mistakes);
   placement::Request read;
   workload::decode_resources(decoder, read);
-  if (mistakes.empty() && (!read.share.whole() || read.gpu_count() != gpus))
-    decoder.mistake("gpus", fmt::format("it is not as many as the pod's limits say, which are {}", gpus),
+  if (mistakes.empty() && !gpus && !read.share.whole())
+    decoder.mistake("gpus", "it is no number of whole GPUs", "leave shares to a claim");
+  else if (mistakes.empty() && gpus && (!read.share.whole() || read.gpu_count() != *gpus))
+    decoder.mistake("gpus", fmt::format("it is not as many as the pod's limits say, which are {}", *gpus),
                     "leave the number to the limits");
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, what));
   request.gpus = std::move(read.gpus);

@@ -8,6 +8,7 @@
 //
 // Pure.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,8 @@ bool is_particular(const placement::Request& request);
 /// "" when there is nothing to say but the number.
 std::string write_gpu_request(const placement::Request& request);
 
-/// Adds it to a request for that many GPUs. kInvalid names every mistake, and nothing is added then.
-Status add_gpu_request(std::string_view text, int gpus, placement::Request& request);
+/// Adds it to a request for that many GPUs; nullopt: for as many as it says. kInvalid names every mistake,
+/// and nothing is added then.
+Status add_gpu_request(std::string_view text, std::optional<int> gpus, placement::Request& request);
 
 }  // namespace drover::kube::scheduler

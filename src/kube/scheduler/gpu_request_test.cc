@@ -132,7 +132,7 @@ TEST(SchedulerGpuRequests, ThatCannotBeMeantAreRefusedInWords) {
   EXPECT_THAT(started(round), IsEmpty());
   EXPECT_THAT(reasons_of(round, "none"), ElementsAre(HasSubstr("limits ask for none")));
   EXPECT_THAT(reasons_of(round, "more"), ElementsAre(HasSubstr("limits say, which are 1")));
-  EXPECT_THAT(reasons_of(round, "both"), ElementsAre(HasSubstr("both the annotation")));
+  EXPECT_THAT(reasons_of(round, "both"), ElementsAre(HasSubstr("GPUs by limits and claims")));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/gpu_topology.h"
 #include "kube/scheduler/scheduler.h"
 #include "placement/wiring.h"
 
@@ -75,6 +76,10 @@ placement::Node Scheduler::placement_node(const Node& node) const {
     return published != nullptr &&
            std::ranges::find(*published, device.uuid, &gpu::Device::uuid) != published->end();
   };
+  // What claims have of it is counted; until a driver has let go of one that has ended, it is withheld.
+  for (auto& device : made.inventory.devices)
+    if (device.unhealthy == kInUseByClaim && claims_.is_claimed(node.name, device.uuid))
+      device.unhealthy.clear();
   for (auto& device : made.inventory.devices)
     if (gpu::why_withheld(device).empty() && count-- <= 0 && !is_published(device))
       device.unhealthy = "its node does not offer it";

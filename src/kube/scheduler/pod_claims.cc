@@ -13,6 +13,7 @@ namespace drover::kube::scheduler {
 namespace {
 
 constexpr const char* kAdminLabel = "resource.kubernetes.io/admin-access";
+constexpr int kWholeGpu = 1000;
 
 /// Of a claim that is held by no pod of ours alone: as if it was one.
 std::string claim_job(const std::string& uid) {
@@ -30,6 +31,20 @@ bool have_the_same(const ClaimAllocation& one, const ClaimAllocation& other) {
 
 std::shared_ptr<const ClaimAllocation> shared(const ClaimAllocation& allocation) {
   return std::make_shared<const ClaimAllocation>(allocation);
+}
+
+/// When all are given in the same way; else as if they were whole.
+placement::Share share_of(const std::vector<placement::Grant>& grants) {
+  const auto of = [](const placement::Grant& grant) {
+    return grant.memory_bytes > 0 && grant.milli < kWholeGpu
+               ? placement::Share{.memory_bytes = grant.memory_bytes}
+               : placement::Share{.milli = std::max(grant.milli, 1)};
+  };
+  if (grants.empty()) return {};
+  const auto first = of(grants.front());
+  return std::ranges::all_of(grants, [&](const auto& grant) { return of(grant) == first; })
+             ? first
+             : placement::Share();
 }
 
 ResourceClaim claim_to_make(const Pod& pod, const ClaimSpec& spec) {
@@ -106,24 +121,45 @@ void Scheduler::put_claim(ResourceClaim claim) {
     else if (before == nullptr || !before->allocation)
       taints_changed_ = true;
   }
-  if (const auto* const before = claims_.pools().claim(uid))
+  std::set<std::string> left;
+  auto nodes = claims_.nodes_of(claim);
+  if (const auto* const before = claims_.pools().claim(uid)) {
     for (const auto& user : before->reserved_for)
-      if (!is_reserved_for(claim, user.uid)) note_undone(user.uid);
+      if (!is_reserved_for(claim, user.uid)) left.insert(user.uid);
+    nodes.merge(claims_.nodes_of(*before));
+  }
+  for (const auto& user : left) note_undone(user);
   claims_.put_claim(std::move(claim));
   follow_claim(uid);
+  count_anew(left);
+  for (const auto& node : nodes) put_places(node);
+}
+
+/// Of pods with a node, whose claims are others than before.
+void Scheduler::count_anew(const std::set<std::string>& uids) {
+  for (const auto& uid : uids)
+    if (const auto found = pods_.find(uid); found != pods_.end() && !found->second.node.empty())
+      bound_.put(uid, bound_pod(found->second));
 }
 
 void Scheduler::remove_claim(const std::string& uid) {
   changed_ = true;
   if (const auto* const claim = claims_.pools().claim(uid); claim != nullptr && claim->for_extended_resources)
     if (owner_of(*claim) != nullptr) note_undone(claim->owner_uid);
+  const auto* const claim = claims_.pools().claim(uid);
+  const auto nodes = claim == nullptr ? std::set<std::string>() : claims_.nodes_of(*claim);
   drop_claim(uid);
+  for (const auto& node : nodes) put_places(node);
 }
 
 void Scheduler::drop_claim(const std::string& uid) {
   decided_claims_.erase(uid);
+  std::set<std::string> users;
+  if (const auto* const claim = claims_.pools().claim(uid); claim != nullptr && claim->owner_uid.empty())
+    for (auto& user : users_of(*claim)) users.insert(std::move(user));
   claims_.remove_claim(uid);
   bound_.remove(claim_job(uid));
+  count_anew(users);
 }
 
 /// False when there is none.
@@ -134,20 +170,73 @@ bool Scheduler::drop_claim_to_come(const std::string& pod_uid) {
   return true;
 }
 
-/// UUIDs of GPUs that its own claims give it: those that were made for it alone.
-std::vector<std::string> Scheduler::claimed_gpus(const Known& known) const {
-  std::vector<std::string> uuids;
+/// What claims give it: those that were made for it alone, and the one that it has in common with others.
+std::vector<placement::Grant> Scheduler::claimed_gpus(const Known& known) const {
+  std::vector<placement::Grant> grants;
+  const auto add = [&](const ResourceClaim& claim) {
+    if (claim.allocation) std::ranges::move(claims_.grants_of(*claim.allocation), std::back_inserter(grants));
+  };
   const auto& pod = known.object.pod;
   for (const auto& reference : pod.claims) {
     const auto* const claim = claims_.pools().claim(pod.name_space, reference.claim);
-    if (claim == nullptr || !claim->allocation || claim->owner_uid != pod.uid) continue;
-    const auto gpus = claims_.gpus_of(*claim->allocation);
-    uuids.insert(uuids.end(), gpus.begin(), gpus.end());
+    if (claim != nullptr && claim->owner_uid == pod.uid) add(*claim);
   }
-  for (const auto* claim : claims_.made_for(pod))
-    if (claim->allocation)
-      for (auto& uuid : claims_.gpus_of(*claim->allocation)) uuids.push_back(std::move(uuid));
+  if (const auto* const common = common_claim(known); common != nullptr && is_reserved_for(*common, pod.uid))
+    add(*common);
+  for (const auto* claim : claims_.made_for(pod)) add(*claim);
+  return grants;
+}
+
+/// UUIDs of the GPUs of all of its claims.
+std::vector<std::string> Scheduler::gpus_of_claims(const Pod& pod) const {
+  std::vector<std::string> uuids;
+  const auto add = [&](const ResourceClaim* claim) {
+    if (claim != nullptr && claim->allocation)
+      std::ranges::move(claims_.gpus_of(*claim->allocation), std::back_inserter(uuids));
+  };
+  for (const auto& reference : pod.claims) add(claims_.pools().claim(pod.name_space, reference.claim));
+  for (const auto* claim : claims_.made_for(pod)) add(claim);
   return uuids;
+}
+
+/// The one that gives it all its GPUs, and may give them to other pods too; nullptr where it is not so plain.
+const ResourceClaim* Scheduler::common_claim(const Known& known) const {
+  const auto& pod = known.object.pod;
+  if (pod.claims.size() != 1 || known.demand.gpu_count() > 0 || known.queued) return nullptr;
+  const auto* const claim = claims_.pools().claim(pod.name_space, pod.claims.front().claim);
+  return claim != nullptr && claim->owner_uid.empty() ? claim : nullptr;
+}
+
+/// As placement counts what several have together: once, and where the first of them is.
+placement::Request Scheduler::demand_of_common(placement::Request demand, const ResourceClaim& claim) const {
+  if (claim.allocation) {
+    const auto grants = claims_.grants_of(*claim.allocation);
+    if (grants.empty()) return demand;
+    demand.gpus = {{static_cast<int>(grants.size()), {}}};
+    demand.share = share_of(grants);
+  }
+  if (demand.gpu_count() > 0) demand.group = claim_job(claim.uid);
+  return demand;
+}
+
+/// Of a pod that has these.
+placement::Request Scheduler::demand_with(const Known& known,
+                                          const std::vector<placement::Grant>& gpus) const {
+  auto demand = counted(known.demand, static_cast<int>(gpus.size()));
+  demand.share = share_of(gpus);
+  if (const auto* const common = common_claim(known); common != nullptr && !gpus.empty())
+    demand.group = claim_job(common->uid);
+  return demand;
+}
+
+/// The uids of pods with a node that have it in common.
+std::vector<std::string> Scheduler::users_of(const ResourceClaim& claim) const {
+  std::vector<std::string> uids;
+  for (const auto& user : claim.reserved_for)
+    if (const auto pod = pods_.find(user.uid);
+        pod != pods_.end() && !pod->second.node.empty() && common_claim(pod->second) == &claim)
+      uids.push_back(user.uid);
+  return uids;
 }
 
 /// Those that a claim gives it for them are the claim's.
@@ -186,14 +275,21 @@ void Scheduler::follow_claim(const std::string& uid) {
     bound_.put(claim->owner_uid, bound_pod(*owner));
     return;
   }
-  const auto gpus = claim == nullptr || !claim->allocation ? std::vector<std::string>()
-                                                           : claims_.gpus_of(*claim->allocation);
+  auto gpus = claim == nullptr || !claim->allocation ? std::vector<placement::Grant>()
+                                                     : claims_.grants_of(*claim->allocation);
+  if (claim != nullptr && claim->owner_uid.empty()) {
+    const auto users = users_of(*claim);
+    for (const auto& user : users) bound_.put(user, bound_pod(pods_.at(user)));
+    if (!users.empty()) gpus.clear();  // as long as one of them has it, it has the GPUs
+  }
   if (gpus.empty()) return bound_.remove(claim_job(uid));
   BoundPod holder;
   holder.job.id = claim_job(uid);
   holder.demand.gpus = {{static_cast<int>(gpus.size()), {}}};
-  holder.decision.node = claims_.node_of(gpus.front());
-  for (const auto& uuid : gpus) holder.decision.gpus.push_back({.uuid = uuid});
+  holder.demand.share = share_of(gpus);
+  holder.demand.group = claim_job(uid);
+  holder.decision.node = claims_.node_of(gpus.front().uuid);
+  holder.decision.gpus = std::move(gpus);
   holder.ours = false;
   bound_.put(claim_job(uid), std::move(holder));
 }
@@ -216,13 +312,17 @@ bool Scheduler::take_claims(Known& known, const NodeState& node, std::vector<pla
   if (made) to_make = claim_to_make(pod, made->spec);
   const auto claims = claims_to_give(pod, made ? &to_make : nullptr);
   if (!claims) return false;
+  const auto is_elsewhere = [&](const ResourceClaim* claim) {
+    return claim->allocation && !is_available_on(*claim->allocation, *node.node);
+  };
+  if (std::ranges::any_of(*claims, is_elsewhere)) return false;
   std::vector<std::string> wished;
   for (const auto& grant : gpus) wished.push_back(grant.uuid);
   const auto allocated = claims_.allocate(*node.node, *claims, wished, lets_admins(pod.name_space));
   if (!allocated || !allocated->fits()) return false;
   const auto is_wished = [&](const auto& uuid) { return std::ranges::find(wished, uuid) != wished.end(); };
   // Claims know nothing of what an annotation says: placement does.
-  if (is_particular(known.demand))
+  if (is_particular(known.demand) || known.of_claims)
     for (const auto& allocation : allocated->allocations)
       if (!std::ranges::all_of(claims_.gpus_of(allocation), is_wished)) return false;
   std::size_t next = 0;

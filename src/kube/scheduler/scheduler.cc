@@ -21,11 +21,16 @@ constexpr const char* kIsHeld =
     "waits until pods of other schedulers keep off a node that is full but for the room for it";
 
 Decision decision_on(const std::string& node, const placement::Request& demand,
-                     const std::vector<std::string>& gpus) {
+                     std::vector<placement::Grant> gpus) {
   Decision decision{.node = node};
-  if (demand.gpu_count() == 0) return decision;
-  for (const auto& uuid : gpus) decision.gpus.push_back({.uuid = uuid});
+  if (demand.gpu_count() > 0) decision.gpus = std::move(gpus);
   return decision;
+}
+
+std::vector<placement::Grant> whole_gpus(const std::vector<std::string>& uuids) {
+  std::vector<placement::Grant> grants;
+  for (const auto& uuid : uuids) grants.push_back({.uuid = uuid});
+  return grants;
 }
 
 }  // namespace
@@ -56,6 +61,7 @@ Scheduler::Known Scheduler::known(PodObject object) {
   if (made.queued) enter_by_gate(made, pod);
   auto demand = demand_of(pod, options_.gpu_resource);
   made.demand = std::move(demand.request);
+  made.of_claims = std::move(demand.of_claims);
   if (object.mistake.empty()) object.mistake = std::move(demand.mistake);
   if (object.mistake.empty() && made.queued && !pod.made_from->gpu_request.empty())
     object.mistake =
@@ -173,16 +179,17 @@ void Scheduler::give_back(const std::string& uid, const Known& known) {
 
 BoundPod Scheduler::bound_pod(const Known& known) const {
   const auto& pod = known.object.pod;
-  auto gpus = known.gpus;
+  auto gpus = whole_gpus(known.gpus);
   const bool expected = known.queued && known.decided && !gpus.empty();
-  const auto claimed = expected ? std::vector<std::string>() : claimed_gpus(known);
+  const auto claimed = expected ? std::vector<placement::Grant>() : claimed_gpus(known);
   gpus.insert(gpus.end(), claimed.begin(), claimed.end());
-  const auto demand =
-      counted(known.demand, expected ? static_cast<int>(gpus.size())
-                                     : gpus_by_limits(known) + static_cast<int>(claimed.size()));
+  auto demand = demand_with(known, gpus);
+  // Which it has by limits may not be known yet.
+  if (!expected)
+    demand = counted(std::move(demand), gpus_by_limits(known) + static_cast<int>(claimed.size()));
   return {.job = job_of(known, queue_of(known)),
           .demand = demand,
-          .decision = decision_on(known.node, demand, gpus),
+          .decision = decision_on(known.node, demand, std::move(gpus)),
           .started = pod.started == TimePoint{} ? pod.created : pod.started,
           .ending = pod.terminating || known.evicted,
           .ours = is_ours(known)};
@@ -272,6 +279,7 @@ Start Scheduler::start_of(const std::string& job, const std::vector<std::string>
     const auto& known = pods_.at(uid);
     auto& binding =
         start.bindings.emplace_back(Binding{name_of(known.object.pod), known.node, {}, known.claims});
+    if (!known.queued) binding.claimed = gpus_of_claims(known.object.pod);
     binding.opens_gate = known.queued;
     if (!known.queued && names_gpus(known.node)) binding.gpus = known.gpus;
   }
@@ -304,7 +312,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
     got.gpus = gpus;
     for (const auto& claim : known.claims)
       if (claim.allocation)
-        for (auto& uuid : claims_.gpus_of(*claim.allocation)) got.gpus.push_back({.uuid = std::move(uuid)});
+        for (auto& grant : claims_.grants_of(*claim.allocation)) got.gpus.push_back(std::move(grant));
     if (!is_free(known, got)) {
       give_back_claims(known, false);
       return false;
@@ -361,8 +369,8 @@ bool Scheduler::may_use_room(const Known& known, const NodeState& state) {
 /// Where something was put elsewhere than planned, what was planned after it may be taken.
 bool Scheduler::is_free(const Known& known, const placement::Decision& decision) {
   bound_.sync(places_);
-  const int gpus = decision.gpus.empty() ? known.demand.gpu_count() : static_cast<int>(decision.gpus.size());
-  const auto demand = counted(known.demand, gpus);
+  auto demand = demand_with(known, decision.gpus);
+  if (decision.gpus.empty()) demand = counted(demand, known.demand.gpu_count());
   const std::string probe = "probe";
   const bool free = places_.allocate(probe, demand, decision).has_value();
   if (free) places_.release(probe);

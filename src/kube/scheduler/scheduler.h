@@ -81,6 +81,7 @@ struct Binding {
   std::vector<ClaimDecision> claims;  ///< to be written before
   /// Another scheduler binds it: its gate is to be opened, and until it is bound it has room on `node`.
   bool opens_gate = false;
+  std::vector<std::string> claimed = {};  ///< UUIDs of the GPUs that its claims give it
 };
 
 struct Start {
@@ -240,17 +241,18 @@ class Scheduler {
     PodObject object;                         ///< as the cluster has it; template and labels are shared
     std::shared_ptr<const PodTemplate> rest;  ///< without what placement counts
     placement::Request demand;
-    std::string node;                          ///< that it is bound to, or will be; "": it waits
-    std::vector<std::string> gpus;             ///< that are taken for it there
-    bool decided = false;                      ///< the cluster does not say so yet
-    bool evicted = false;                      ///< nor that it is to end
-    bool queued = false;                       ///< another scheduler binds it, when its turn has come
-    bool lapsed = false;                       ///< and has not bound it in time
-    TimePoint not_before{};                    ///< it was tried in vain
-    int undoing = 0;                           ///< so much of earlier tries is being undone
-    bool until_undone = false;                 ///< then it need not wait any longer
-    std::vector<ClaimDecision> claims;         ///< that were decided with it
-    std::vector<VolumeDecision> volumes = {};  ///< likewise, as long as they are not bound
+    std::optional<placement::Request> of_claims;  ///< what the GPUs that its claims give must be like
+    std::string node;                             ///< that it is bound to, or will be; "": it waits
+    std::vector<std::string> gpus;                ///< that are taken for it there
+    bool decided = false;                         ///< the cluster does not say so yet
+    bool evicted = false;                         ///< nor that it is to end
+    bool queued = false;                          ///< another scheduler binds it, when its turn has come
+    bool lapsed = false;                          ///< and has not bound it in time
+    TimePoint not_before{};                       ///< it was tried in vain
+    int undoing = 0;                              ///< so much of earlier tries is being undone
+    bool until_undone = false;                    ///< then it need not wait any longer
+    std::vector<ClaimDecision> claims;            ///< that were decided with it
+    std::vector<VolumeDecision> volumes = {};     ///< likewise, as long as they are not bound
   };
   struct VolumeWait {
     Start start;
@@ -300,12 +302,18 @@ class Scheduler {
   void evict(const std::vector<std::string>& uids, Eviction why, TimePoint now, Round& round);
   void end_half_gangs(TimePoint now, Round& round);
   bool lets_admins(const std::string& name_space) const;
-  std::vector<std::string> claimed_gpus(const Known& known) const;
+  std::vector<placement::Grant> claimed_gpus(const Known& known) const;
+  std::vector<std::string> gpus_of_claims(const Pod& pod) const;
+  const ResourceClaim* common_claim(const Known& known) const;
+  placement::Request demand_of_common(placement::Request demand, const ResourceClaim& claim) const;
+  placement::Request demand_with(const Known& known, const std::vector<placement::Grant>& gpus) const;
+  std::vector<std::string> users_of(const ResourceClaim& claim) const;
   Known* owner_of(const ResourceClaim& claim);
   void follow_claims(const Pod& pod);
   Result<ClaimBook::Claims> claims_to_give(const Pod& pod, const ResourceClaim* made) const;
   void follow_claim(const std::string& uid);
   void drop_claim(const std::string& uid);
+  void count_anew(const std::set<std::string>& uids);
   bool drop_claim_to_come(const std::string& pod_uid);
   bool take_claims(Known& known, const NodeState& node, std::vector<placement::Grant>& gpus);
   bool had_nothing(const Known& known, const std::string& node);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/scheduler/gpu_request.h"
 #include "kube/scheduler/scheduler.h"
 
 namespace drover::kube::scheduler {
@@ -39,6 +40,18 @@ std::shared_ptr<const Eligibility> within(const std::shared_ptr<const Eligibilit
     if (found == nullptr || *found != value) narrowed.refused.emplace(name, other);
   }
   return std::make_shared<const Eligibility>(std::move(narrowed));
+}
+
+/// What an annotation says of the GPUs that claims are to give.
+Status add_wishes(const placement::Request& wishes, placement::Request& demand) {
+  if (wishes.gpu_count() != demand.gpu_count())
+    return fail(ErrorKind::kInvalid,
+                fmt::format("The annotation '{}' is of {} GPUs, and its claims ask for {}",
+                            kGpuRequestAnnotation, wishes.gpu_count(), demand.gpu_count()));
+  demand.gpus = wishes.gpus;
+  demand.different_models = wishes.different_models;
+  demand.interconnect = wishes.interconnect;
+  return {};
 }
 
 }  // namespace
@@ -87,8 +100,13 @@ Result<placement::Request> Scheduler::demand_now(const Known& known) {
   if (!found && known.queued) return demand;  // whoever binds it may know better
   DROVER_TRY(auto needs, std::move(found));
   demand.eligibility = std::move(needs.nodes);
-  if (needs.gpus > 0) demand.gpus = {{demand.gpu_count() + needs.gpus, {}}};
-  return demand;
+  if (needs.gpus > 0) {
+    if (demand.gpus.empty()) demand.share = needs.share;
+    demand.gpus = {{demand.gpu_count() + needs.gpus, {}}};
+    if (known.of_claims) DROVER_CHECK_OK(add_wishes(*known.of_claims, demand));
+  }
+  const auto* const common = common_claim(known);
+  return common == nullptr ? demand : demand_of_common(std::move(demand), *common);
 }
 
 void Scheduler::look_ahead() {

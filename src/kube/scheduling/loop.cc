@@ -224,6 +224,8 @@ void SchedulingLoop::bind(const scheduler::Binding& binding) {
   Binding wanted{.name_space = pod.name_space, .pod = pod.name, .uid = pod.uid, .node = binding.node};
   if (!binding.gpus.empty())
     wanted.annotations.emplace(kChosenGpusAnnotation, fmt::format("{}", fmt::join(binding.gpus, ",")));
+  if (!binding.claimed.empty())
+    wanted.annotations.emplace(kClaimedGpusAnnotation, fmt::format("{}", fmt::join(binding.claimed, ",")));
   if (const auto done = kube::bind(api_, wanted); !done) return put_back(binding, done.error());
   ++counts_.bound;
   note_done(pod);

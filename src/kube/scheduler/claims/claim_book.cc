@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/shorten.h"
@@ -15,6 +16,11 @@ using placement::Eligibility;
 constexpr const char* kElsewhere = "node(s) were not where the devices of its claims are";
 constexpr std::size_t kMostKnown = 256;
 constexpr std::size_t kMostNodeChanges = 100'000;  // that are told apart
+constexpr Nanos kNanosOfOne = 1'000'000'000;
+constexpr Nanos kMostBytesTold = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view kMemoryCapacity = "memory";
+constexpr std::string_view kShareCapacity = "share";
+constexpr int kThousandths = 1000;
 
 const std::string* text_attribute(const DeviceKind& kind, std::string_view name) {
   for (const auto& attribute : kind.attributes)
@@ -29,6 +35,15 @@ ClaimBook::Claims without_allocation(const ClaimBook::Claims& claims) {
   return open;
 }
 
+const DeviceCapacity* capacity_named(const DeviceKind& kind, std::string_view name) {
+  const auto found = std::ranges::find(kind.capacities, name, [](const auto& each) { return each->name; });
+  return found == kind.capacities.end() ? nullptr : found->get();
+}
+
+std::uint64_t bytes_in(const Amount& amount) {
+  return static_cast<std::uint64_t>(std::clamp<Nanos>(amount.value / kNanosOfOne, 0, kMostBytesTold));
+}
+
 /// nullopt for what is no whole GPU.
 std::optional<gpu::Device> gpu_of(const Device& device, int index) {
   const auto* const uuid = text_attribute(*device.kind, "uuid");
@@ -36,7 +51,48 @@ std::optional<gpu::Device> gpu_of(const Device& device, int index) {
   if (uuid == nullptr || (type != nullptr && *type != "gpu")) return std::nullopt;
   gpu::Device found{.uuid = *uuid, .index = index};
   if (const auto* const model = text_attribute(*device.kind, "productName")) found.model = *model;
+  if (const auto* const memory = capacity_named(*device.kind, kMemoryCapacity);
+      memory != nullptr && memory->value.value > 0)
+    found.memory_bytes = bytes_in(memory->value);
   return found;
+}
+
+/// As far as it is said in the words of our driver. How it is counted a driver may say otherwise: what is
+/// allocated tells.
+placement::Share share_of(const DeviceWish& wish) {
+  if (const auto found = wish.capacity.find(kShareCapacity); found != wish.capacity.end()) {
+    const auto milli = found->second.value / kNanosOfOne;
+    return {.milli = static_cast<int>(std::clamp<Nanos>(milli, 1, kThousandths))};
+  }
+  if (const auto found = wish.capacity.find(kMemoryCapacity); found != wish.capacity.end())
+    return {.memory_bytes = std::clamp<std::uint64_t>(bytes_in(found->second), 1, placement::kMostGpuMemory)};
+  return {};
+}
+
+bool takes_devices(const DeviceRequest& request) {
+  return !request.wishes.empty() && !request.wishes.front().all && !request.wishes.front().admin;
+}
+
+/// Of claims that have no allocation.
+int gpus_in(const ClaimBook::Claims& claims) {
+  std::int64_t count = 0;
+  for (const auto* claim : claims)
+    for (const auto& request : claim->spec->requests)
+      if (takes_devices(request)) count += request.wishes.front().count;
+  return static_cast<int>(std::min<std::int64_t>(count, kMostDevicesOfClaim * 16));
+}
+
+/// A whole one where not all are asked for in the same way.
+placement::Share share_in(const ClaimBook::Claims& claims) {
+  std::optional<placement::Share> all;
+  for (const auto* claim : claims)
+    for (const auto& request : claim->spec->requests) {
+      if (!takes_devices(request)) continue;
+      const auto share = share_of(request.wishes.front());
+      if (all.value_or(share) != share) return {};
+      all = share;
+    }
+  return all.value_or(placement::Share());
 }
 
 }  // namespace
@@ -154,12 +210,13 @@ void ClaimBook::note_gpus(const ResourceSlice& slice) {
   const auto& node = slice.nodes.node_name;
   if (node.empty()) return;
   auto& of_slice = gpus_[node][slice.name];
-  for (const auto& device : slice.devices)
-    if (auto gpu = gpu_of(device, static_cast<int>(of_slice.size())))
-      of_slice.emplace_back(DeviceId{slice.driver, slice.pool, device.name}, std::move(*gpu));
-  for (const auto& [id, gpu] : of_slice) {
-    uuids_.insert_or_assign(id, gpu.uuid);
-    places_.insert_or_assign(gpu.uuid, Place{id, node});
+  for (const auto& device : slice.devices) {
+    auto gpu = gpu_of(device, static_cast<int>(of_slice.size()));
+    if (!gpu) continue;
+    DeviceId id{slice.driver, slice.pool, device.name};
+    by_device_.insert_or_assign(id, PublishedGpu{gpu->uuid, device.kind, node});
+    places_.insert_or_assign(gpu->uuid, Place{id, node});
+    of_slice.emplace_back(std::move(id), std::move(*gpu));
   }
   node_of_slice_.insert_or_assign(slice.name, node);
   auto& all = published_[node];
@@ -173,7 +230,7 @@ void ClaimBook::forget_gpus(const std::string& slice) {
   if (found == node_of_slice_.end()) return;
   auto& of_node = gpus_[found->second];
   for (const auto& [id, gpu] : of_node[slice]) {
-    uuids_.erase(id);
+    by_device_.erase(id);
     places_.erase(gpu.uuid);
   }
   of_node.erase(slice);
@@ -217,17 +274,6 @@ Result<ClaimBook::Claims> ClaimBook::claims_of(const Pod& pod) const {
   return claims;
 }
 
-int ClaimBook::gpus_in(const Claims& claims) const {
-  std::int64_t count = 0;
-  for (const auto* claim : claims) {
-    if (claim->allocation) continue;
-    for (const auto& request : claim->spec->requests)
-      if (!request.wishes.empty() && !request.wishes.front().all && !request.wishes.front().admin)
-        count += request.wishes.front().count;
-  }
-  return static_cast<int>(std::min<std::int64_t>(count, kMostDevicesOfClaim * 16));
-}
-
 /// One run over all nodes.
 class ClaimBook::Narrowing {
  public:
@@ -246,7 +292,9 @@ class ClaimBook::Narrowing {
     for (const auto& [name, state] : cluster.nodes())
       if (state.node && narrowed_->why_not(name) == nullptr)
         DROVER_CHECK_OK(look_at(*state.node, verdicts[name]));
-    return Needs{std::move(narrowed_), book_.gpus_in(open_) + made_gpus_.value_or(0)};
+    const int made = made_gpus_.value_or(0);
+    return Needs{std::move(narrowed_), gpus_in(open_) + made,
+                 made == 0 ? share_in(open_) : placement::Share()};
   }
 
  private:
@@ -368,9 +416,47 @@ ClaimBook::Refusals& ClaimBook::refused(const Claims& claims, bool admin_access)
 std::vector<std::string> ClaimBook::gpus_of(const ClaimAllocation& allocation) const {
   std::vector<std::string> uuids;
   for (const auto& device : allocation.devices)
-    if (const auto found = uuids_.find(device.id); found != uuids_.end() && !device.admin)
-      uuids.push_back(found->second);
+    if (const auto found = by_device_.find(device.id); found != by_device_.end() && !device.admin)
+      uuids.push_back(found->second.uuid);
   return uuids;
+}
+
+std::vector<placement::Grant> ClaimBook::grants_of(const ClaimAllocation& allocation) const {
+  std::vector<placement::Grant> grants;
+  for (const auto& device : allocation.devices) {
+    const auto found = by_device_.find(device.id);
+    if (found == by_device_.end() || device.admin) continue;
+    auto& grant = grants.emplace_back(placement::Grant{.uuid = found->second.uuid});
+    if (device.share_id.empty()) continue;
+    grant.milli = 0;
+    for (const auto& [name, amount] : device.consumed) {
+      const auto* const whole = capacity_named(*found->second.kind, name);
+      if (whole == nullptr || whole->value.value <= 0) continue;
+      const auto milli = amount.value * kThousandths / whole->value.value;
+      grant.milli = std::max(grant.milli, static_cast<int>(std::min<Nanos>(milli, kThousandths)));
+      if (name == kMemoryCapacity) grant.memory_bytes = bytes_in(amount);
+    }
+    if (grant.milli == kThousandths) grant.memory_bytes = 0;
+  }
+  return grants;
+}
+
+std::set<std::string> ClaimBook::nodes_of(const ResourceClaim& claim) const {
+  std::set<std::string> nodes;
+  if (!claim.allocation) return nodes;
+  for (const auto& device : claim.allocation->devices)
+    if (const auto found = by_device_.find(device.id); found != by_device_.end())
+      nodes.insert(found->second.node);
+  return nodes;
+}
+
+bool ClaimBook::is_claimed(const std::string& node, const std::string& gpu) const {
+  const auto found = gpus_.find(node);
+  if (found == gpus_.end()) return false;
+  for (const auto& [slice, gpus] : found->second)
+    for (const auto& [id, device] : gpus)
+      if (device.uuid == gpu && pools_.is_in_use(id)) return true;
+  return false;
 }
 
 std::string ClaimBook::node_of_slice(const std::string& name) const {

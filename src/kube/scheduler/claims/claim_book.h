@@ -23,6 +23,7 @@
 #include "kube/scheduler/claims/extended_resources.h"
 #include "kube/scheduler/cluster.h"
 #include "kube/scheduler/pod.h"
+#include "placement/decision.h"
 #include "placement/request.h"
 
 namespace drover::kube::scheduler {
@@ -78,7 +79,8 @@ class ClaimBook {
     /// Without the nodes where it could not be had even if nobody had any device, or whose devices are on
     /// other nodes already. The same pointer as long as nothing has changed.
     std::shared_ptr<const placement::Eligibility> nodes;
-    int gpus = 0;  ///< of claims without an allocation, beside those by limits
+    int gpus = 0;                 ///< of claims without an allocation, beside those by limits
+    placement::Share share = {};  ///< of each of these, when all are to be given so
   };
   struct Wanted {
     const Claims& claims;
@@ -100,6 +102,12 @@ class ClaimBook {
 
   /// UUIDs of the GPUs among its devices.
   std::vector<std::string> gpus_of(const ClaimAllocation& allocation) const;
+  /// The same GPUs, with how much of each it has. Of the memory that nothing is said of: 0.
+  std::vector<placement::Grant> grants_of(const ClaimAllocation& allocation) const;
+  /// Where the devices of its allocation are, as far as they are GPUs that are published for one node.
+  std::set<std::string> nodes_of(const ResourceClaim& claim) const;
+  /// Whether some claim has the published GPU, or a part of it.
+  bool is_claimed(const std::string& node, const std::string& gpu) const;
   /// Where the GPU is; "" when it is not published.
   std::string node_of(const std::string& gpu) const;
   /// For whose devices it is; "" when it is not known, or for several.
@@ -125,9 +133,7 @@ class ClaimBook {
   };
   class Narrowing;
 
-  int gpus_in(const Claims& claims) const;
   Refusals& refused(const Claims& claims, bool admin_access);
-
   template <typename Change>
   void change_devices(const std::string& node, const Change& change);
   bool holds(const Verdict& verdict, const std::string& node) const;
@@ -143,7 +149,12 @@ class ClaimBook {
   std::map<std::string, std::map<std::string, std::vector<std::pair<DeviceId, gpu::Device>>>>
       gpus_;  ///< by node and slice
   std::map<std::string, std::vector<gpu::Device>, std::less<>> published_;
-  std::map<DeviceId, std::string> uuids_;
+  struct PublishedGpu {
+    std::string uuid;
+    std::shared_ptr<const DeviceKind> kind;
+    std::string node;
+  };
+  std::map<DeviceId, PublishedGpu> by_device_;
   struct Place {
     DeviceId device;
     std::string node;

@@ -151,6 +151,11 @@ void DevicePools::remove_claim(std::string_view uid) {
   count(*claim, -1);
 }
 
+bool DevicePools::is_in_use(const DeviceId& id) const {
+  const auto pool = pools_.find({id.driver, id.pool});
+  return pool != pools_.end() && pool->second.uses.contains(id.device);
+}
+
 void DevicePools::count(const ResourceClaim& claim, int sign) {
   if (!claim.allocation) return;
   for (const auto& device : claim.allocation->devices) {

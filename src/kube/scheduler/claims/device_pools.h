@@ -82,6 +82,8 @@ class DevicePools {
   /// With those of rules.
   Taints taints_of(const ResourceSlice& slice, const Device& device) const;
 
+  /// Whether some claim has it, or a part of it.
+  bool is_in_use(const DeviceId& id) const;
   /// None of a device that is not published.
   Taints taints_of(const DeviceId& id) const;
   ServerVersion version() const { return version_; }

@@ -1,9 +1,11 @@
 #include "kube/scheduler/claims/search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "kube/scheduler/predicates.h"
 
@@ -387,6 +389,9 @@ std::string Search::why_not(const Choice& choice) const {
   }
   const auto wanted = std::max<std::size_t>(choice.count, 1);
   if (free < wanted && unsupported != nullptr) return fmt::format("a device that matches {}", *unsupported);
+  if (matching == 0 && !choice.wish->capacity.empty())
+    return fmt::format("no device matches of which parts are given by '{}'",
+                       fmt::join(choice.wish->capacity | std::views::keys, "' and '"));
   if (matching == 0) return "no device matches";
   if (matching < wanted) return "too few devices match";
   if (untainted < wanted) return "devices that match have taints that it does not tolerate";
