@@ -42,10 +42,7 @@ bool NodeHolds::may_use(const std::string& node, const Resources& left, bool mat
   if (found == nodes_.end()) return true;
   auto& state = found->second;
   if (state.held) {
-    if (matters) {
-      state.used = now;
-      has_wishes_ = has_wishes_ || now - state.since < kHoldSettles;
-    }
+    state.used = now;
     return now - state.since >= kHoldSettles && state.asked == TimePoint{};
   }
   if (now - state.stranger > kStrangersCount) return true;
@@ -53,13 +50,11 @@ bool NodeHolds::may_use(const std::string& node, const Resources& left, bool mat
   if (left.cpu >= kStrangersAtOnce * largest.cpu && left.memory >= kStrangersAtOnce * largest.memory)
     return true;
   state.wished = state.wished || matters;
-  has_wishes_ = has_wishes_ || matters;
   return false;
 }
 
 NodeHolds::Changes NodeHolds::changes(bool someone_waits, TimePoint now) {
   Changes changes;
-  has_wishes_ = false;
   const auto again_at = [&](TimePoint at) { changes.again = std::min(changes.again.value_or(at), at); };
   for (auto node = nodes_.begin(); node != nodes_.end();) {
     auto& [name, state] = *node;

@@ -30,9 +30,6 @@ class NodeHolds {
   /// Whether room may be taken there that leaves `left`. Where not, and it `matters`, the node is to be held.
   bool may_use(const std::string& node, const Resources& left, bool matters, TimePoint now);
 
-  /// Whether, since changes(), somebody has found no room but on nodes that are to be held.
-  bool has_wishes() const { return has_wishes_; }
-
   struct Changes {
     std::vector<std::string> hold, release;
     std::optional<TimePoint> again;  ///< then others may be due
@@ -53,7 +50,6 @@ class NodeHolds {
   };
 
   std::unordered_map<std::string, State> nodes_;
-  bool has_wishes_ = false;
 };
 
 }  // namespace drover::kube::scheduler

@@ -48,10 +48,8 @@ TEST_F(NodeHoldsTest, LetsOursHaveRoomWhereThereIsEnoughForOthersToo) {
 
 TEST_F(NodeHoldsTest, HoldsANodeOnceWhenItsRoomIsWanted) {
   EXPECT_FALSE(holds_.may_use(kFull, of(0), false, kBegin));
-  EXPECT_FALSE(holds_.has_wishes());
   EXPECT_THAT(holds_.changes(true, kBegin).hold, IsEmpty());
   EXPECT_FALSE(use(kBegin));
-  EXPECT_TRUE(holds_.has_wishes());
   EXPECT_THAT(holds_.changes(true, kBegin).hold, ElementsAre(kFull));
   EXPECT_FALSE(use(kBegin + 1s));
   EXPECT_THAT(holds_.changes(true, kBegin + 1s).hold, IsEmpty());

@@ -299,7 +299,7 @@ bool Scheduler::start_on(const std::string& uid, const placement::Decision& deci
   if (state == cluster_.nodes().end()) return false;
   const Predicates predicates(cluster_, known.object.pod);
   if (!predicates.check(state->second).fits()) return false;
-  if (!may_use_room(known, state->second)) return false;
+  if (!may_use_room(known, state->second, false)) return false;
   if (improvised_ && !is_free(known, decision)) return false;
   auto gpus = decision.gpus;
   if (!known.queued && !take_claims(known, state->second, gpus)) return false;
@@ -357,13 +357,23 @@ bool Scheduler::place_one_by_one(const std::vector<std::string>& uids,
 }
 
 /// Not where others may take it in the same moment.
-bool Scheduler::may_use_room(const Known& known, const NodeState& state) {
+bool Scheduler::may_use_room(const Known& known, const NodeState& state, bool matters) {
   const auto& wants = known.object.pod.made_from->requests;
   if (!holds_nodes_ || known.queued || (wants.cpu == 0 && wants.memory == 0)) return true;
   const auto& all = state.node->allocatable;
   const Resources left{.cpu = all.cpu - state.requested.cpu - wants.cpu,
                        .memory = all.memory - state.requested.memory - wants.memory};
-  return holds_.may_use(state.node->name, left, planning_, decided_at_);
+  return holds_.may_use(state.node->name, left, matters, decided_at_);
+}
+
+/// Whether that is what keeps some of them from starting as planned: then those nodes are to be held.
+bool Scheduler::wish_for_room(const placement::Start& decided, const std::vector<std::string>& uids) {
+  bool wished = false;
+  for (std::size_t i = 0; i < uids.size(); ++i)
+    if (const auto state = cluster_.nodes().find(decided.decisions[i].node);
+        state != cluster_.nodes().end() && state->second.node)
+      wished = !may_use_room(pods_.at(uids[i]), state->second, true) || wished;
+  return wished;
 }
 
 /// Where something was put elsewhere than planned, what was planned after it may be taken.
@@ -413,7 +423,7 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
     if (start_as_planned(decided, uids) || place_one_by_one(uids, names))
       begin(decided.job);
     else
-      hold(uids, placement::Dimension::kOrder, holds_.has_wishes() ? kIsHeld : kPutOff, round);
+      hold(uids, placement::Dimension::kOrder, wish_for_room(decided, uids) ? kIsHeld : kPutOff, round);
   }
   round.node_holds = holds_.changes(!waiting_.empty(), now);
   if (const auto at = round.node_holds.again) round.retry_at = std::min(round.retry_at.value_or(*at), *at);

@@ -335,7 +335,8 @@ class Scheduler {
   Start start_of(const std::string& job, const std::vector<std::string>& uids) const;
   static void tell_start(Start start, Round& round, const OnStart& on_start);
   bool is_free(const Known& known, const placement::Decision& decision);
-  bool may_use_room(const Known& known, const NodeState& state);
+  bool may_use_room(const Known& known, const NodeState& state, bool matters);
+  bool wish_for_room(const placement::Start& decided, const std::vector<std::string>& uids);
   bool start_on(const std::string& uid, const placement::Decision& decision);
   bool place_one_by_one(const std::vector<std::string>& uids, const std::vector<std::string>& names);
 
