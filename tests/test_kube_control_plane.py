@@ -41,7 +41,7 @@ def tearDownModule():
 class ControlPlaneTest(kube.ClusterTest):
     settings = kube.Settings(services=True, flags={"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")})
     values = {**VALUES, "simulate": "dgx1-v100", "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False},
-              "roles": {"dra": False, "sandboxes": True},
+              "roles": {"sandboxes": True},
               "controlPlane": {"enabled": True, "defaultImage": kube.SHELL, "users": [{"name": "ann", "uid": 4321, "groups": [77]}]}}
 
     @classmethod
@@ -75,7 +75,7 @@ class ControlPlaneTest(kube.ClusterTest):
 
     @classmethod
     def uninstall(cls):
-        ran = cls.drover("run", *SMALL, "--detach", "--priority", "7", "--", "/probe", "sleep", "1000")
+        ran = cls.drover("run", *SMALL, "--detach", "--priority", "7", "--gpus", "1", "--group", "left", "--", "/probe", "sleep", "1000")
         wait_for(lambda: any(pod["status"]["phase"] == "Running" for pod in cls.tasks()), lambda: f"a task to run: {ran}; {cls.tasks()}")
         left = cls.define("Schedule", "left", {"command": "true", "schedule": "R/2040-01-01T00:00:00Z/P1D"})
         cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
@@ -88,11 +88,15 @@ class ControlPlaneTest(kube.ClusterTest):
     @classmethod
     def left(cls):
         made = cls.cluster.kubectl("get", "pods,services,leases,priorityclasses", "--all-namespaces", "--output=name").stdout.split()
-        return [name for name in made if "drover" in name] + cls.tasks()
+        return [name for name in made if "drover" in name] + cls.tasks() + cls.claims()
 
     @classmethod
     def tasks(cls):
         return cls.cluster.api.list("pods", labelSelector="drover.dev/task")
+
+    @classmethod
+    def claims(cls):
+        return cls.cluster.kubectl("get", "resourceclaims", "--all-namespaces", "--output=name").stdout.split()
 
     @classmethod
     def credentials(cls):
@@ -132,6 +136,19 @@ class ControlPlaneTest(kube.ClusterTest):
         self.assertEqual(ran.status, 7, f"{ran}; {self.log()}")
         devices, hello = ran.out.splitlines()
         self.assertEqual((len([name for name in devices.split() if name[6:].isdigit()]), hello), (2, "hello"), ran)
+
+    def test_the_tasks_of_a_group_have_the_same_gpu(self):
+        self.run_a_group()
+
+    def run_a_group(self):
+        tasks = [self.drover("run", *SMALL, "--detach", "--gpus", "1", "--group", "pair", "--", "/probe", "devices", ",", "sleep", "1000").out.strip()
+                 for _ in range(2)]
+        for task in tasks:
+            wait_for(lambda task=task: self.drover("logs", task).out, lambda task=task: f"{self.drover('explain', task)}; {self.log()}", timeout=PATIENCE)
+        self.assertEqual(*(self.drover("logs", task).out for task in tasks))
+        for task in tasks:
+            self.drover("stop", task)
+        wait_for(lambda: not self.claims(), self.claims, timeout=PATIENCE)
 
     def test_a_file_means_the_same_there(self):
         file = self.folder / "app.json"
@@ -196,6 +213,7 @@ class ControlPlaneTest(kube.ClusterTest):
         self.assertEqual(self.drover("run", *SMALL, "--interactive", "--", "/probe", "sleep", "5").status, 0)
         gang = self.drover("run", *SMALL, "--gang", "2", "--", "/probe", "say", "member")
         self.assertEqual(gang.status, 0, gang)
+        self.run_a_group()
         rules_of = {"queue": "lab/vision", "quota": "user:ann"}
         for kind, name in rules_of.items():
             self.assertEqual(self.drover(kind, "set", name, *(("--weight", "2") if kind == "queue" else ("--gpus", "2"))).status, 0)
