@@ -22,6 +22,7 @@
 #include "kube/client/server_version.h"
 #include "leadership.h"
 #include "pods/cluster_nodes.h"
+#include "pods/forecast.h"
 #include "pods/node_agents.h"
 #include "pods/pod_containerizer.h"
 #include "pods/pod_sandbox.h"
@@ -166,6 +167,9 @@ class ClusterDaemon {
     };
     ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {
       return pods::check_task(task, rules, settings);
+    };
+    ports.forecast = [this, asked = pods::ForecastOptions{pods.pods, version}](const auto& tasks) {
+      return pods::forecast(*api_, tasks, asked, wall_clock());
     };
     ports.check_rules = pods::check_rules;
     ports.keep_rules = [this](const auto& rules) { rules_->keep(rules); };
