@@ -183,7 +183,9 @@ class ClusterDaemon {
     watch_cluster(opened.id, pods.pods.gpu_resource);
     DROVER_CHECK_OK(nodes_->wait_until_listed());
     DROVER_CHECK_OK(others_->wait_until_listed());
-    DROVER_CHECK_OK(daemon_.listen({}));
+    api::ServerOptions serving;
+    serving.pods_endpoint = options_.executor_endpoint;
+    DROVER_CHECK_OK(daemon_.listen(std::move(serving)));
     pods.watcher = daemon_.engine().watcher();
     const auto settings = pods.pods;
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(writer(), std::move(pods)));

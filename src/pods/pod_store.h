@@ -3,6 +3,7 @@
 // Writes pods, and what they need beside them: the namespace of their user, and the objects that stand for
 // priorities. Whatever is written may be written again. Thread safe; blocks; errors are those of kube::Api.
 
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,8 +24,10 @@ class PodStore {
   explicit PodStore(kube::Api& api) : api_(api) {}
 
   /// Makes the pod of write_pod(), for a task of this priority. Where one of its name is there it is the
-  /// answer when it stands for the same attempt, by its labels; another one is a kConflict.
-  Result<nlohmann::json> make(const nlohmann::json& pod, int priority);
+  /// answer when it stands for the same attempt, by its labels; another one is a kConflict. `secrets`: what
+  /// stands beside it instead of in it.
+  Result<nlohmann::json> make(const nlohmann::json& pod, int priority,
+                              const std::map<std::string, std::string>& secrets = {});
   /// What stands there now; none: nothing.
   Result<std::optional<nlohmann::json>> look(const kube::ObjectPath& path);
   /// Its container is told to end, and killed after the time that the pod says, or at once. None: it is gone.
@@ -35,7 +38,9 @@ class PodStore {
   Status release(const PodView& pod);
 
  private:
-  Result<nlohmann::json> make_whole(const nlohmann::json& pod);
+  Result<nlohmann::json> make_whole(const nlohmann::json& pod,
+                                    const std::map<std::string, std::string>& secrets);
+  Status put_secret(const nlohmann::json& pod, const std::map<std::string, std::string>& secrets);
   Status ensure_name_space(const std::string& name);
   Status ensure_priority(int priority);
 
