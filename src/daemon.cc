@@ -207,11 +207,16 @@ Status Daemon::check_tcp_options() const {
     for (const auto& name : options_.host_names)
       if (auto good = api::check_host_name(name); !good)
         return Failure(drover::context(good.error(), "--host-name"));
+    if (!options_.executor_endpoint.empty() && !http::split_host(options_.executor_endpoint, std::nullopt))
+      return fail(ErrorKind::kInvalid,
+                  fmt::format("'{}' is no place where pods reach this daemon", options_.executor_endpoint),
+                  "write HOST:PORT, as in drover-control-plane.drover.svc:8080", "--executor-endpoint");
     return {};
   }
   for (const auto& [flag, given] : {std::pair("--anonymous", !options_.anonymous.empty()),
                                     std::pair("--insecure-listen", options_.insecure_listen),
-                                    std::pair("--host-name", !options_.host_names.empty())})
+                                    std::pair("--host-name", !options_.host_names.empty()),
+                                    std::pair("--executor-endpoint", !options_.executor_endpoint.empty())})
     if (given)
       return fail(ErrorKind::kInvalid,
                   std::string(flag) + " is for TCP, and the daemon does not listen there",

@@ -22,6 +22,7 @@
 #include "kube/client/server_version.h"
 #include "leadership.h"
 #include "pods/cluster_nodes.h"
+#include "pods/forecast.h"
 #include "pods/node_agents.h"
 #include "pods/pod_containerizer.h"
 #include "pods/pod_sandbox.h"
@@ -170,6 +171,9 @@ class ClusterDaemon {
     ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {
       return pods::check_task(task, rules, settings);
     };
+    ports.forecast = [this, asked = pods::ForecastOptions{pods.pods, version}](const auto& tasks) {
+      return pods::forecast(*api_, tasks, asked, wall_clock());
+    };
     ports.check_rules = pods::check_rules;
     ports.keep_rules = [this](const auto& rules) { rules_->keep(rules); };
     ports.problems = [this, own = std::move(ports.problems)] {
@@ -182,7 +186,9 @@ class ClusterDaemon {
     watch_cluster(opened.id, pods.pods.gpu_resource);
     DROVER_CHECK_OK(nodes_->wait_until_listed());
     DROVER_CHECK_OK(others_->wait_until_listed());
-    DROVER_CHECK_OK(daemon_.listen({}));
+    api::ServerOptions serving;
+    serving.pods_endpoint = options_.executor_endpoint;
+    DROVER_CHECK_OK(daemon_.listen(std::move(serving)));
     pods.watcher = daemon_.engine().watcher();
     const auto settings = pods.pods;
     DROVER_TRY(auto containerizer, pods::PodContainerizer::create(writer(), std::move(pods)));

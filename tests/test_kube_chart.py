@@ -140,7 +140,7 @@ class ChartTest(unittest.TestCase):
         arguments = re.findall(r"- (--[a-z-]+)(?:=(.*))?$", deployment, re.MULTILINE)
         for argument in (("--engine", "kubernetes"), ("--objects", ""), ("--state", "/var/lib/drover"), ("--lease", name), ("--listen", "0.0.0.0:9600"),
                          ("--insecure-listen", ""), ("--host-name", f"{name}.kube-system.svc"), ("--scheduler", "other"),
-                         ("--helper-image", "drover:0.1.0"), ("--default-image", "registry.test/base"), ("--log-level", "debug"),
+                         ("--executor-endpoint", f"{name}.kube-system.svc:9600"), ("--helper-image", "drover:0.1.0"), ("--default-image", "registry.test/base"), ("--log-level", "debug"),
                          ("--log-format", "json"), ("--later", "1")):
             self.assertIn(argument, arguments)
         options = set(re.findall(r"^ +(--[a-z-]+)", drover.run([drover.BINARY, "serve", "--help"]).out, re.MULTILINE))

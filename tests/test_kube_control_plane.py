@@ -24,7 +24,12 @@ AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-plane-{os.getpid()}
 # The first is used when an answer was lost; the others the API server wants besides, for a command and for an object that is applied.
 UNSEEN = {("pods", "get"), ("pods/exec", "create"), ("pods/attach", "create"), ("services", "create"), ("queues", "create"), ("quotas", "create"),
           ("events", "patch"),  # of what happens again
-          ("queues", "use"), ("csidrivers", "use")}  # which the chart's own policies ask for, where they are on
+          ("queues", "use"), ("csidrivers", "use"),  # which the chart's own policies ask for, where they are on
+          ("secrets", "create"), ("secrets", "patch"),  # of executors: test_kube_executors
+          # What a plan asks for where something names it.
+          *((kind, "get") for kind in ("jobs", "jobsets", "leaderworkersets", "podgroups", "resourceclaimtemplates", "jaxjobs", "mpijobs", "mxjobs",
+                                       "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")),
+          ("podgroups", "list"), ("devicetaintrules", "list")}  # where they are served
 
 
 def setUpModule():
@@ -222,6 +227,7 @@ class ControlPlaneTest(kube.ClusterTest):
             self.assertEqual(self.drover(kind, "rm", name).status, 0)
         wait_for(lambda: not self.rule_objects(), self.rule_objects)
         self.define_one_of_each()
+        self.assertEqual(self.drover("plan", *SMALL, "--", "true").status, 0)
         rules = self.cluster.get("clusterrole", PLANE)["rules"] + self.cluster.get("role", PLANE, NAMESPACE)["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
         wait_for(lambda: granted - self.used() <= UNSEEN, lambda: f"{granted - self.used()} to be used; {self.log()}", timeout=PATIENCE)

@@ -55,6 +55,36 @@ class EngineTest(ClusterDaemonTest):
         self.daemon.end_task(other)
         wait_for(lambda: not self.daemon.pods(), "the pods to go")
 
+    def test_a_plan_is_what_the_scheduler_would_do(self):
+        def plan(**body):
+            return self.daemon.api("POST", "/v1/plan", {"cpus": 0.1, "memory": "64MiB", **body})
+
+        small = plan(gpus=4)
+        self.assertTrue(small["starts_now"], small)
+        self.assertIn(small["members"][0]["node"], self.nodes)
+        self.assertEqual(len(small["members"][0]["gpus"]), 4)
+        gang = plan(gpus=8, gang={"size": 2})
+        self.assertEqual(sorted(member["node"] for member in gang["members"]), self.nodes)
+        low = self.daemon.submit("sleep", "1000", gpus=8)
+        self.daemon.wait_until_running(low)
+        other = self.daemon.submit("sleep", "1000", gpus=8)
+        self.daemon.wait_until_running(other)
+        waits = plan(gpus=2)
+        self.assertEqual((waits["starts_now"], waits["members"], waits["place"]), (False, [], 1))
+        self.assertIn("0/2 nodes are available", waits["reasons"][0])
+        urgent = plan(gpus=8, priority=5)
+        self.assertEqual(urgent["victims"], 1)
+        self.assertIn(urgent["victim_ids"], ([low], [other]))
+        self.assertEqual(self.daemon.task(low)["state"], "running", "nothing of it is done")
+        with self.assertRaises(drover.ApiError) as refused:
+            plan(privileged=True)
+        self.assertIn("privileged", str(refused.exception))
+        # As whoever asks it: only root's goes before others.
+        status, _, answer = self.daemon.request("POST", "/v1/plan", {"gpus": 8, "cpus": 0.1, "memory": "64MiB", "priority": 5}, uid=65534)
+        self.assertEqual(status, 403, answer)
+        for task in (low, other):
+            self.daemon.end_task(task)
+
     def test_a_gang_starts_together(self):
         body = {"gang": {"size": 2}, "command": ["/probe", "env", "RANK", ",", "env", "MASTER_ADDR", ",", "sleep", "1"], "gpus": 8,
                 "cpus": 0.1, "memory": "64MiB"}

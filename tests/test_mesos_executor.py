@@ -9,6 +9,9 @@ from mesos_framework import Framework
 from registries import free_port
 
 
+PROGRAM = drover.ROOT / "tests/mesos_executor.py"
+
+
 def text(data):
     return base64.b64encode(data.encode()).decode()
 
@@ -18,10 +21,21 @@ class ExecutorCase(drover.DaemonTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.arguments = (*cls.arguments, "--listen", f"127.0.0.1:{free_port()}")
+        cls.arguments = (*cls.arguments, *cls.reached())
         super().setUpClass()
-        cls.program = cls.daemon.folder / "executor.py"
-        cls.program.write_text((drover.ROOT / "tests/mesos_executor.py").read_text())
+        cls.program = cls.place_program(PROGRAM.read_text())
+
+    @staticmethod
+    def reached():
+        """What makes executors reach the daemon."""
+        return "--listen", f"127.0.0.1:{free_port()}"
+
+    @classmethod
+    def place_program(cls, text):
+        """Where executors find it."""
+        program = cls.daemon.folder / "executor.py"
+        program.write_text(text)
+        return program
 
     def framework(self, **options):
         framework = Framework(self.daemon, **options)
@@ -63,9 +77,10 @@ class ExecutorCase(drover.DaemonTest):
         (found,) = [one for framework in agent["frameworks"] for one in framework["executors"] if one["id"] == executor_id]
         return found["container"]
 
-    def heard(self, container, text):
-        """How often the executor says that it heard this."""
-        return self.daemon.output(container).splitlines().count(text)
+    def assert_heard_once(self, container, text):
+        """By the executor; what it writes may take a moment to come."""
+        drover.wait_for(lambda: text in self.daemon.output(container).splitlines(), lambda: self.daemon.output(container))
+        self.assertEqual(self.daemon.output(container).splitlines().count(text), 1)
 
 
 class ExecutorTest(ExecutorCase):
@@ -96,7 +111,7 @@ class ExecutorTest(ExecutorCase):
         self.assertEqual(self.told(framework, 1), {"two": [("TASK_LOST", "REASON_EXECUTOR_TERMINATED")]})
         self.daemon.wait_until_final(container)
         for name in ("one", "two", "three"):
-            self.assertEqual(self.heard(container, f"launch {name}"), 1)
+            self.assert_heard_once(container, f"launch {name}")
         framework.call("TEARDOWN")
 
     def test_its_tasks_share_the_gpus_that_it_was_started_with(self):
@@ -119,7 +134,7 @@ class ExecutorTest(ExecutorCase):
         framework.call("ACCEPT", accept={"offer_ids": [offer["id"]], "operations": [{"type": "LAUNCH_GROUP", "launch_group": {
             "executor": self.executor_info("grouped"), "task_group": {"tasks": infos}}}]})
         self.assertEqual(self.told(framework, 2), {name: [("TASK_RUNNING", None)] for name in ("left", "right")})
-        self.assertEqual(self.heard(self.container("grouped"), "group"), 1)
+        self.assert_heard_once(self.container("grouped"), "group")
         framework.call("TEARDOWN")
 
     def test_it_comes_again_after_a_crash_of_the_daemon(self):
@@ -141,7 +156,7 @@ class ExecutorTest(ExecutorCase):
         self.assertEqual(self.told(again, 2), {"next": [("TASK_RUNNING", None), ("TASK_FINISHED", None)]})
         self.assertEqual(self.container(), container)
         for name in ("stays", "next"):
-            self.assertEqual(self.heard(container, f"launch {name}"), 1)
+            self.assert_heard_once(container, f"launch {name}")
         again.call("TEARDOWN")
 
     def test_its_death_is_that_of_its_tasks(self):

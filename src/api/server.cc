@@ -299,7 +299,9 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   mesos.hostname = shared->machine;
   if (shared->listen) mesos.port = shared->listen->port;
   if (shared->listen && chosen.executor_tokens)
-    mesos.executor_endpoint = to_string(reachable(*shared->listen));
+    mesos.executor_endpoint = chosen.pods_endpoint.value_or(to_string(reachable(*shared->listen)));
+  mesos.executors_in_pods = chosen.pods_endpoint.has_value();
+  shared->pods_endpoint = chosen.pods_endpoint.value_or("");
   if (asio::ip::make_address_v4(shared->listen ? shared->listen->host : "", error); !error)
     mesos.ip = shared->listen->host == "0.0.0.0" ? mesos.ip : shared->listen->host;
   parts->mesos = std::make_unique<mesos::Master>(context, daemon, std::move(mesos));

@@ -51,6 +51,8 @@ struct ServerOptions {
   std::optional<User> anonymous;
   /// Of executors that frameworks bring, over TCP. None: they are refused.
   std::optional<ExecutorTokens> executor_tokens;
+  /// They are in pods, and find it there: HOST:PORT, which leads to `listen`; "": they can't.
+  std::optional<std::string> pods_endpoint;
   std::string version;
   std::function<void(const std::string&)> log;  ///< a line about who tries to come in; empty: nobody is told
   /// A line about each request that may change something: who, what, and the answer's status. Empty: nobody

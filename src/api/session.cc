@@ -301,7 +301,7 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
   const auto names = called_names(header);
   // Behind a proxy the name is the proxy's. A page that points a name of its own at us knows no secret.
   for (const auto& name : names)
-    if (!shown->proxied && !host_allowed(name, *shared_->listen, shared_->names))
+    if (!shown->proxied && !is_pods_endpoint(name) && !host_allowed(name, *shared_->listen, shared_->names))
       co_return forbidden(
           fmt::format("'{}' is not a name of this server", name),
           fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
@@ -311,6 +311,10 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
     co_return Asker{shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
                     ""};
   co_return co_await admit_known(std::move(shown->authorization));
+}
+
+bool Session::is_pods_endpoint(std::string_view name) const {
+  return !name.empty() && equal_without_case(name, shared_->pods_endpoint);
 }
 
 std::optional<Result<Asker>> Session::find_executor(std::string_view token) const {

@@ -37,6 +37,7 @@ struct Shared {
   std::optional<ListenAddress> listen;  ///< with its real port
   std::string machine;                  ///< its host name
   std::vector<std::string> names;       ///< all that it goes by
+  std::string pods_endpoint;            ///< what executors in pods call it, with a port
   std::vector<Credential> credentials;
   std::optional<User> anonymous;
   std::optional<ExecutorTokens> executor_tokens;
@@ -86,6 +87,7 @@ class Session : public Duplex {
   asio::awaitable<Response> answer(const Message& message, const Asker& asker);
   /// Who asks, or why he may not.
   asio::awaitable<Result<Asker>> admit(const http::request_header<>& header);
+  bool is_pods_endpoint(std::string_view name) const;
   /// By a secret.
   asio::awaitable<Result<Asker>> admit_known(std::string authorization);
   /// The executor whose token it is, which may have ended; none when it is no such token.

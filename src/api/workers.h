@@ -19,11 +19,13 @@ struct Workers {
   FairPool submissions{{.threads = 2, .at_once = 1, .waiting = 1u << 20}};
   FairPool removals{{.threads = 16, .at_once = 1, .waiting = 64}};       ///< of images
   FairPool endings{{.threads = 32, .at_once = 4, .waiting = 1u << 20}};  ///< of commands in containers
+  /// What would become of work. One at a time: on a cluster each reads all of it.
+  FairPool plans{{.threads = 1, .at_once = 1, .waiting = 16}};
   Identities users;
 
   /// FairPool::stop() of all, as long as there still is what they answer to.
   void stop() {
-    for (auto* pool : {&files, &lists, &submissions, &removals, &endings}) pool->stop();
+    for (auto* pool : {&files, &lists, &submissions, &removals, &endings, &plans}) pool->stop();
     users.stop();
   }
 };

@@ -45,6 +45,7 @@ struct ServeOptions {
   std::string agent_namespace;       ///< there, of the nodes' agents; "": that of the pod or kubeconfig
   std::string default_image;         ///< there, of tasks that name none; "": they are refused
   bool objects = false;              ///< there: objects of the cluster define apps, schedules and jobs
+  std::string executor_endpoint;     ///< there, HOST:PORT where pods reach `listen`; "": they can't
   bool allow_host_paths = false;     ///< there: volumes may be folders of a node
   std::string simulate;              ///< profile: a name or a file
   std::string driver_root;           ///< where the driver's files are looked for

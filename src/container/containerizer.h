@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ struct GangPlace {
 
 struct Launch {
   workload::Task task;
+  std::set<std::string> secrets;  ///< variables of its environment that nobody but the task is to read
   /// How often it was started before and put back into the queue. Each attempt runs at most once; sandbox and
   /// logs go on from the one before, everything else begins anew.
   int attempt = 0;

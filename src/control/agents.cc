@@ -25,12 +25,17 @@ std::string host_name(const placement::Node& node) {
   return found != node.attributes.end() && !found->second.empty() ? found->second.front() : node.name;
 }
 
+std::string host_of(const workload::Task& task) {
+  if (task.origin.kind == workload::OriginKind::kFramework)
+    for (const auto& [name, any_of] : task.resources.attributes)
+      if (name == kHostName && !any_of.empty()) return any_of.front();
+  return "";
+}
+
 std::string agent_of(const State& state, const TaskRecord& record) {
   const auto& journal = state.journal_id;
   if (!state.placed_by_others) return agent_id(journal);
-  if (record.task.origin.kind == workload::OriginKind::kFramework)
-    for (const auto& [name, any_of] : record.task.resources.attributes)
-      if (name == kHostName && !any_of.empty()) return agent_id(journal, any_of.front());
+  if (const auto host = host_of(record.task); !host.empty()) return agent_id(journal, host);
   const auto* node = record.node.empty() ? nullptr : state.cluster.node(record.node);
   return agent_id(journal, node != nullptr ? host_name(*node) : record.node);
 }

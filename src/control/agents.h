@@ -16,6 +16,9 @@ std::string host_of_agent(const std::string& journal, const std::string& agent);
 /// What a node of a cluster is called as a host: its attribute "hostname".
 std::string host_name(const placement::Node& node);
 
+/// The host of the agent whose offer a framework's task was launched with; "" on one machine.
+std::string host_of(const workload::Task& task);
+
 /// A framework's task is of the agent whose offer it was launched with, others are of that of their node; the
 /// first one's where a cluster has yet to choose.
 std::string agent_of(const State& state, const TaskRecord& record);

@@ -196,16 +196,19 @@ struct ExecutorSubscribed {
   std::string framework;
   std::string executor_id;
   std::vector<ExecutorUpdate> updates;
+  std::string host = {};  ///< as ExecutorRecord
 };
 struct ExecutorUpdated {
   std::string framework;
   std::string executor_id;
   ExecutorUpdate update;
+  std::string host = {};  ///< as ExecutorRecord
 };
 /// Its connection ended; after a restart those of all have.
 struct ExecutorDisconnected {
   std::string framework;
   std::string executor_id;
+  std::string host = {};  ///< as ExecutorRecord
 };
 /// Of a task that an executor runs.
 struct ExecutorTaskKilled {

@@ -26,6 +26,7 @@ struct ExecutorRecord {
   /// When it is ended unless it has subscribed; Moment::steady. None: it is connected, or has not started.
   std::optional<TimePoint> due;
   bool timed_out = false;  ///< it is being ended for that
+  std::string host = {};   ///< of a cluster, that of its agent: on another one there may be one of its id
 
   bool operator==(const ExecutorRecord&) const = default;
 };
@@ -59,6 +60,7 @@ struct ExecutorLaunch {
   ResourceAmounts given;     ///< what that container has: the executor's own, and those of the tasks
   bool in_group = false;
   std::vector<Task> tasks;
+  std::string host = {};  ///< as ExecutorRecord
 };
 
 /// What an executor says of one of its tasks.
@@ -78,9 +80,13 @@ struct ExecutorTimeouts {
   bool operator==(const ExecutorTimeouts&) const = default;
 };
 
-/// Key of an ExecutorRecord's row.
-inline std::string executor_key(const std::string& framework, const std::string& executor_id) {
-  return framework + "/" + executor_id;
+/// Key of an ExecutorRecord's row. No id has a '/'.
+inline std::string executor_key(const std::string& framework, const std::string& executor_id,
+                                const std::string& host = "") {
+  return framework + "/" + executor_id + (host.empty() ? "" : "/" + host);
+}
+inline std::string key_of(const ExecutorRecord& executor) {
+  return executor_key(executor.framework, executor.executor_id, executor.host);
 }
 
 }  // namespace drover::control

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "control/admission.h"
+#include "control/agents.h"
 #include "control/ending.h"
 #include "control/frameworks.h"
 #include "control/status_updates.h"
@@ -42,11 +43,15 @@ std::vector<std::string> living_tasks(const Draft& draft, const ExecutorRecord& 
   return keys;
 }
 
+/// Of the executor whose container a framework's task may be.
+std::string executor_key_of(const workload::Task& container) {
+  return executor_key(container.origin.name, container.origin.task_id, host_of(container));
+}
+
 /// The executor that this task of ours is the container of; null when it is none.
 const ExecutorRecord* executor_of(const Draft& draft, const TaskRecord& record) {
-  const auto& origin = record.task.origin;
-  if (origin.kind != workload::OriginKind::kFramework) return nullptr;
-  const auto* executor = draft.executors.find(executor_key(origin.name, origin.task_id));
+  if (record.task.origin.kind != workload::OriginKind::kFramework) return nullptr;
+  const auto* executor = draft.executors.find(executor_key_of(record.task));
   return executor != nullptr && executor->id == record.task.id ? executor : nullptr;
 }
 
@@ -128,7 +133,7 @@ Status check_living(const Draft& draft, const ExecutorRecord& executor, const Ex
 
 /// The executor's row, with its container submitted when there is none.
 Result<ExecutorRecord> executor_for(Draft& draft, const ExecutorLaunch& launch) {
-  const auto* known = draft.executors.find(executor_key(launch.framework, launch.executor_id));
+  const auto* known = draft.executors.find(executor_key(launch.framework, launch.executor_id, launch.host));
   const auto* container = known == nullptr ? nullptr : draft.find(known->id);
   if (container != nullptr && !is_final(container->state)) {
     DROVER_CHECK_OK(check_living(draft, *known, launch));
@@ -143,6 +148,7 @@ Result<ExecutorRecord> executor_for(Draft& draft, const ExecutorLaunch& launch) 
   executor.id = task.id;
   executor.info = launch.info;
   executor.given = launch.given;
+  executor.host = launch.host;
   return executor;
 }
 
@@ -161,8 +167,9 @@ void put_task(Draft& draft, const ExecutorRecord& executor, const ExecutorLaunch
 }
 
 /// The executor of an event, when it has not ended.
-const ExecutorRecord* named(const Draft& draft, const std::string& framework, const std::string& executor) {
-  return draft.executors.find(executor_key(framework, executor));
+template <typename E>
+const ExecutorRecord* named(const Draft& draft, const E& event) {
+  return draft.executors.find(executor_key(event.framework, event.executor_id, event.host));
 }
 
 Failure no_such_executor(const std::string& id) {
@@ -220,8 +227,8 @@ void notify_end(Draft& draft, const ExecutorRecord& executor, const TaskRecord& 
   if (framework == nullptr) return;
   for (const auto& key : living_tasks(draft, executor))
     add_update(draft, draft.framework_tasks.change(key), update_of_end(draft, executor, record, *framework));
-  draft.notify(
-      notice::ExecutorEnded{executor.framework, executor.executor_id, record.exit_status.value_or(0)});
+  draft.notify(notice::ExecutorEnded{executor.framework, executor.executor_id, record.exit_status.value_or(0),
+                                     executor.host});
 }
 
 }  // namespace
@@ -234,16 +241,16 @@ Status launch_on_executor(Draft& draft, const ExecutorLaunch& launch) {
   DROVER_CHECK_OK(check_room(draft, executor, bytes));
   ++executor.launches;
   for (const auto& task : launch.tasks) put_task(draft, executor, task, launch.in_group);
-  draft.executors.put(executor_key(launch.framework, launch.executor_id), executor);
+  draft.executors.put(key_of(executor), executor);
   draft.made(executor.id);
-  draft.notify(notice::ExecutorPending{launch.framework, launch.executor_id});
+  draft.notify(notice::ExecutorPending{launch.framework, launch.executor_id, launch.host});
   return {};
 }
 
 Status subscribe_executor(Draft& draft, const event::ExecutorSubscribed& event) {
-  const auto* known = named(draft, event.framework, event.executor_id);
+  const auto* known = named(draft, event);
   if (known == nullptr) return no_such_executor(event.executor_id);
-  auto& executor = draft.executors.change(executor_key(event.framework, event.executor_id));
+  auto& executor = draft.executors.change(key_of(*known));
   executor.registered = true;
   executor.due.reset();
   // For what there is no room yet: it is not acknowledged, so it comes again.
@@ -252,18 +259,18 @@ Status subscribe_executor(Draft& draft, const event::ExecutorSubscribed& event) 
 }
 
 Status update_by_executor(Draft& draft, const event::ExecutorUpdated& event) {
-  const auto* executor = named(draft, event.framework, event.executor_id);
+  const auto* executor = named(draft, event);
   if (executor == nullptr) return no_such_executor(event.executor_id);
   return take_update(draft, *executor, event.update);
 }
 
 Status disconnect_executor(Draft& draft, const event::ExecutorDisconnected& event) {
-  const auto* executor = named(draft, event.framework, event.executor_id);
+  const auto* executor = named(draft, event);
   if (executor == nullptr) return no_such_executor(event.executor_id);
   const auto* record = draft.find(executor->id);
   if (record == nullptr || !record->started_at || is_final(record->state)) return {};
   const auto& timeouts = draft.executor_timeouts();
-  draft.executors.change(executor_key(event.framework, event.executor_id)).due =
+  draft.executors.change(key_of(*executor)).due =
       draft.steady() + (executor->registered ? timeouts.recovery : timeouts.registration);
   return {};
 }
@@ -272,13 +279,14 @@ Status kill_on_executor(Draft& draft, const event::ExecutorTaskKilled& event) {
   const auto key = framework_task_key(event.framework, event.task_id);
   const auto* row = draft.framework_tasks.find(key);
   if (row == nullptr || !row->within || is_terminal(row->told)) return {};
-  const auto* executor = named(draft, event.framework, row->executor_id);
-  if (executor == nullptr || executor->id != row->id) return {};
+  const auto* container = draft.find(row->id);
+  const auto* executor = container == nullptr ? nullptr : executor_of(draft, *container);
+  if (executor == nullptr) return {};
   if (executor->registered) {
     auto& part = *draft.framework_tasks.change(key).within;
     part.kill = true;
     part.kill_grace = event.grace;
-    draft.notify(notice::ExecutorPending{event.framework, executor->executor_id});
+    draft.notify(notice::ExecutorPending{event.framework, executor->executor_id, executor->host});
     return {};
   }
   const auto part = *row->within;
@@ -296,8 +304,7 @@ Status kill_on_executor(Draft& draft, const event::ExecutorTaskKilled& event) {
 void executor_started(Draft& draft, const TaskRecord& record) {
   const auto* executor = executor_of(draft, record);
   if (executor == nullptr || executor->registered) return;
-  draft.executors.change(executor_key(executor->framework, executor->executor_id)).due =
-      draft.steady() + draft.executor_timeouts().registration;
+  draft.executors.change(key_of(*executor)).due = draft.steady() + draft.executor_timeouts().registration;
 }
 
 void expire_executors(Draft& draft) {
@@ -343,16 +350,30 @@ void end_own_executors(Draft& draft) {
     if (found == nullptr) continue;
     const auto executor = *found;
     notify_end(draft, executor, *record);
-    draft.executors.remove(executor_key(executor.framework, executor.executor_id));
+    draft.executors.remove(key_of(executor));
   }
 }
 
 const ExecutorRecord* executor_in(const State& state, const std::string& task) {
   const auto* record = state.find(task);
   if (record == nullptr || record->task.origin.kind != workload::OriginKind::kFramework) return nullptr;
-  const auto& origin = record->task.origin;
-  const auto found = state.executors.find(executor_key(origin.name, origin.task_id));
+  const auto found = state.executors.find(executor_key_of(record->task));
   return found != state.executors.end() && found->second.id == task ? &found->second : nullptr;
+}
+
+const ExecutorRecord* executor_named(const State& state, const std::string& framework,
+                                     const std::string& executor, const std::string& agent) {
+  const auto host = host_of_agent(state.journal_id, agent);
+  if (const auto found = state.executors.find(executor_key(framework, executor, host));
+      found != state.executors.end())
+    return &found->second;
+  if (!host.empty()) return nullptr;
+  const auto begin = executor_key(framework, executor) + "/";
+  const auto first = state.executors.lower_bound(begin);
+  const bool is_it = first != state.executors.end() && first->first.starts_with(begin);
+  const bool is_only =
+      is_it && (std::next(first) == state.executors.end() || !std::next(first)->first.starts_with(begin));
+  return is_only ? &first->second : nullptr;
 }
 
 bool is_taken(const State& state, const ExecutorRecord& executor, const ExecutorUpdate& update) {

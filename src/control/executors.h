@@ -39,6 +39,10 @@ void end_own_executors(Draft& draft);
 
 /// The executor whose container this task is; null when it is none, or has ended.
 const ExecutorRecord* executor_in(const State& state, const std::string& task);
+/// The one that a framework means; where none is of the agent that it names, and only one has the id, it is
+/// that. Null: there is none.
+const ExecutorRecord* executor_named(const State& state, const std::string& framework,
+                                     const std::string& executor, const std::string& agent);
 /// Whether the executor need not send the update again.
 bool is_taken(const State& state, const ExecutorRecord& executor, const ExecutorUpdate& update);
 /// What Mesos calls the state of a task of a framework; null: its record is gone.

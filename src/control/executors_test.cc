@@ -72,6 +72,42 @@ TEST_F(Executors, ALaterLaunchHasWhatEndedTasksHaveLeft) {
   EXPECT_EQ(machine_.record(executor().id).task.resources.milli_cpus, 300);
 }
 
+TEST_F(Executors, EachHostOfAClusterMayHaveOneOfAnId) {
+  const auto on_host = [](const std::string& host, const std::string& task) {
+    auto launch = executor_launch("e", {task});
+    launch.host = host;
+    launch.container.resources.attributes = {{"hostname", {host}}};
+    return launch;
+  };
+  machine_.state.journal_id = "J";
+  auto node = testing::node_with(2);
+  node.attributes["hostname"] = {"n1", "n2"};  // it stands for both
+  ASSERT_TRUE(on(event::NodeChanged{std::move(node)}));
+  ASSERT_TRUE(launch(on_host("n1", "a")));
+  ASSERT_TRUE(launch(on_host("n2", "b")));
+  const auto named = [&](const std::string& agent) {
+    return executor_named(machine_.state, "F", "e", agent);
+  };
+  const auto* first = named("J-S-n1");
+  const auto* second = named("J-S-n2");
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  EXPECT_NE(first->id, second->id);
+  EXPECT_EQ(named("J-S-n3"), nullptr);
+  EXPECT_EQ(named("any"), nullptr) << "there are two";
+  EXPECT_EQ(executor_in(machine_.state, second->id), second);
+  ASSERT_TRUE(on(event::Started{first->id, kNow}));
+  ASSERT_TRUE(on(event::ExecutorSubscribed{"F", "e", {}, "n1"}));
+  EXPECT_TRUE(named("J-S-n1")->registered);
+  EXPECT_FALSE(named("J-S-n2")->registered);
+  ASSERT_TRUE(on(event::ExecutorUpdated{"F", "e", {"b", "u", "TASK_FINISHED", kNow, "{}"}, "n1"}));
+  EXPECT_EQ(row("b").told, "") << "it is the other's";
+  ASSERT_TRUE(on(event::ExecutorTaskKilled{"F", "a"}));
+  EXPECT_TRUE(row("a").within->kill);
+  ASSERT_TRUE(on(event::Ended{named("J-S-n1")->id, exited(0)}));
+  EXPECT_EQ(last("a").reason, "REASON_EXECUTOR_TERMINATED");
+  EXPECT_EQ(named("any"), named("J-S-n2")) << "the only one that is left";
+}
+
 TEST_F(Executors, WhatALivingOneCannotHaveIsRefusedInWords) {
   start({"a"});
   const auto with_gpu = launch(executor_launch("e", {"b"}, 1));

@@ -73,11 +73,13 @@ struct ExecutorEnded {
   std::string framework;
   std::string executor;
   int exit_status = 0;
+  std::string host = {};  ///< as ExecutorRecord
 };
 /// There is something to tell an executor of the framework's own: a task, or that one is to end.
 struct ExecutorPending {
   std::string framework;
   std::string executor;
+  std::string host = {};  ///< as ExecutorRecord
 };
 struct FrameworkRemoved {
   std::string framework;

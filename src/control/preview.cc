@@ -29,6 +29,13 @@ Result<Preview> preview(const State& state, const std::vector<workload::Task>& t
   return preview;
 }
 
+Result<bool> preview_of_handing_over(const State& state, const std::vector<workload::Task>& tasks,
+                                     TimePoint now) {
+  Draft draft(state, now);
+  DROVER_CHECK_OK(submit(draft, tasks));
+  return std::ranges::none_of(tasks, [&](const auto& task) { return is_held(*draft.find(task.id)); });
+}
+
 namespace {
 
 /// So often it is planned at most, and so many waiting jobs are looked at in all, for what nobody can be

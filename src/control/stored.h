@@ -36,7 +36,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortRange, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResourceAmounts, gpus, milli_cpus, memory_bytes, disk_bytes,
                                                 ports)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ExecutorRecord, framework, executor_id, id, info, given,
-                                                launches, registered, due, timed_out)
+                                                launches, registered, due, timed_out, host)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ExecutorPart, launch, in_group, info, amounts, kill,
                                                 kill_grace, heard)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FrameworkTask, framework, task_id, id, name, executor_id,

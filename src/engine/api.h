@@ -99,7 +99,8 @@ struct QuotaView {
   placement::ResourceAmounts used;
 };
 
-/// What takes long to find out, as it was when it was asked for. To be called once, on any thread.
+/// What takes long to find out, as it was when it was asked for. To be called once, on any thread; it blocks
+/// only where that is said.
 template <typename T>
 using Later = std::function<T()>;
 
@@ -163,8 +164,9 @@ class Views {
  public:
   virtual ~Views() = default;
 
-  /// What would become of the request; one member is an ordinary task. Errors as those of submit().
-  virtual Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const = 0;
+  /// What would become of the request; one member is an ordinary task. Errors as those of submit(). It may
+  /// block: on a cluster others are asked.
+  virtual Later<Result<PlanView>> plan(const Caller& caller, workload::GangRequest request) const = 0;
   /// `id`: as find_tasks.h has it.
   virtual Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const = 0;
   /// The caller's tasks (root: everyone's). A queued one carries in `reason` why it waits.

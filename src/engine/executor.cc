@@ -115,7 +115,7 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
     ports_.post([this, id, step] { prepares(id, step); });
   };
   launch.machine = facts.machine;
-  add_secrets(launch.task);
+  add_secrets(launch);
   const auto& devices = facts.machine.devices;
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
@@ -147,12 +147,15 @@ void Executor::connect_input(uid_t asker, const std::string& id,
   });
 }
 
-void Executor::add_secrets(workload::Task& task) const {
+void Executor::add_secrets(container::Launch& launch) const {
   if (!ports_.secret) return;
+  auto& task = launch.task;
   const auto given = task.environment;
   for (const auto& [name, value] : given)
-    if (auto secret = value.empty() ? ports_.secret(task.id, name) : std::nullopt)
+    if (auto secret = value.empty() ? ports_.secret(task.id, name) : std::nullopt) {
       task.environment.edit()[name] = std::move(*secret);
+      launch.secrets.insert(name);
+    }
 }
 
 Result<cdi::Edits> Executor::devices_of(const workload::Task& task) const {

@@ -83,7 +83,7 @@ class Executor {
   /// Called on a pool.
   Status launch(const control::TaskRecord& record, const LaunchFacts& facts, const std::stop_token& stop,
                 std::function<Status()> may_start);
-  void add_secrets(workload::Task& task) const;
+  void add_secrets(container::Launch& launch) const;
   void prepares(const std::string& id, const std::string& step);
 
   /// Work about a task failed: `failure` (a literal) is told once, and `work` is done again until it

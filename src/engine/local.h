@@ -74,7 +74,7 @@ class LocalEngine final : public Api {
                                                         const workload::ArrayRequest& request) override;
   Status set_rules(const Caller& caller, std::vector<placement::Queue> queues,
                    std::vector<placement::Quota> quotas) override;
-  Result<PlanView> plan(const Caller& caller, workload::GangRequest request) const override;
+  Later<Result<PlanView>> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
   Status remove(const Caller& caller, const std::string& id) override;
@@ -140,6 +140,8 @@ class LocalEngine final : public Api {
   /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
   Result<std::vector<workload::Task>> complete(const Caller& caller,
                                                const workload::GangRequest& request) const;
+  Result<PlanView> plan_here(const Caller& caller, const std::vector<workload::Task>& tasks) const;
+  Later<Result<PlanView>> plan_by_others(const Caller& caller, std::vector<workload::Task> tasks) const;
   std::string unused_id() const;
   Status change_rules(const Caller& caller, const std::function<Status(placement::Rules&)>& change);
   void copy_on(const std::shared_ptr<store::Copy>& copy,

@@ -76,6 +76,8 @@ Status LocalEngine::check_work(const control::Event& event) const {
     }
   } else if (const auto* launched = std::get_if<e::FrameworkLaunched>(&event)) {
     for (const auto& launch : launched->launches) DROVER_CHECK_OK(ports_.check_task(launch.task, {}));
+  } else if (const auto* executor = std::get_if<e::ExecutorLaunched>(&event)) {
+    DROVER_CHECK_OK(ports_.check_task(executor->launch.container, {}));
   } else if (const auto* defined = std::get_if<e::ScheduleDefined>(&event)) {
     DROVER_CHECK_OK(ports_.check_task(defined->schedule.task, {}));
   } else if (const auto* services = std::get_if<e::ServicesChanged>(&event)) {

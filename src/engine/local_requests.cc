@@ -184,17 +184,57 @@ void LocalEngine::connect_input(const Caller& caller, const std::string& id,
   executor_.connect_input(caller.user.uid, *found, std::move(done));
 }
 
-Result<PlanView> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
-  if (state_.placed_by_others)
-    return fail(ErrorKind::kUnsupported,
-                "On a cluster its scheduler plans, and this daemon does not know how",
-                "'drover plan --kube' asks what the scheduler would do");
+Later<Result<PlanView>> LocalEngine::plan(const Caller& caller, workload::GangRequest request) const {
   const bool single = request.members.size() == 1;
-  DROVER_TRY(auto tasks, complete(caller, request));
-  if (single) tasks.front().gang.reset();
-  DROVER_TRY(auto preview, control::preview(state_, tasks, ports_.now()));
+  auto tasks = complete(caller, request);
+  if (!tasks) return [error = tasks.error()]() -> Result<PlanView> { return Failure(error); };
+  if (single) tasks->front().gang.reset();
+  if (state_.placed_by_others) return plan_by_others(caller, std::move(*tasks));
+  return [plan = plan_here(caller, *tasks)] { return plan; };
+}
+
+namespace {
+
+PlanView what_is_wanted(const std::vector<workload::Task>& tasks) {
   PlanView view;
   for (const auto& task : tasks) view.wanted.push_back(task.resources);
+  return view;
+}
+
+}  // namespace
+
+/// What is asked of whom places: the rest is decided here, as for a submission.
+Later<Result<PlanView>> LocalEngine::plan_by_others(const Caller& caller,
+                                                    std::vector<workload::Task> tasks) const {
+  const auto asks = [&]() -> Result<bool> {
+    if (ports_.check_task)
+      for (const auto& task : tasks) DROVER_CHECK_OK(ports_.check_task(task, {}));
+    if (ports_.forecast) return control::preview_of_handing_over(state_, tasks, ports_.now());
+    return fail(ErrorKind::kUnsupported, "This daemon does not know how its tasks are placed");
+  }();
+  return [caller, tasks = std::move(tasks), asks, ask = ports_.forecast,
+          state = snapshot()]() -> Result<PlanView> {
+    DROVER_TRY(const bool is_placed, asks);
+    auto view = what_is_wanted(tasks);
+    if (!is_placed) return view;
+    DROVER_TRY(auto forecast, ask(tasks));
+    view.starts_now = !forecast.decisions.empty();
+    view.members = std::move(forecast.decisions);
+    view.victims = static_cast<int>(forecast.ended.size());
+    for (const auto& id : forecast.ended)
+      if (const auto* record = state->find(id); record != nullptr && may_see(caller, *record))
+        view.victim_ids.push_back(id);
+    view.place = forecast.place;
+    view.reasons = std::move(forecast.reasons);
+    view.remedies = std::move(forecast.remedies);
+    return view;
+  };
+}
+
+Result<PlanView> LocalEngine::plan_here(const Caller& caller,
+                                        const std::vector<workload::Task>& tasks) const {
+  DROVER_TRY(auto preview, control::preview(state_, tasks, ports_.now()));
+  auto view = what_is_wanted(tasks);
   view.starts_now = !preview.decisions.empty();
   view.members = std::move(preview.decisions);
   view.victims = static_cast<int>(preview.victims.size());

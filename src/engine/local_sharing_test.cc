@@ -154,7 +154,7 @@ TEST_F(LocalSharingTest, SaysWhereATaskIsPinnedAndWhereItCannotBe) {
 TEST_F(LocalSharingTest, PlansWithoutDoing) {
   begin();
   const Caller alice{{1000, 1000, {}, "alice", "/"}};
-  const auto starts = engine_->plan(alice, gang_of(1, 2));
+  const auto starts = engine_->plan(alice, gang_of(1, 2))();
   ASSERT_TRUE(starts) << to_string(starts.error());
   EXPECT_TRUE(starts->starts_now);
   ASSERT_EQ(starts->members.size(), 1u);
@@ -162,24 +162,24 @@ TEST_F(LocalSharingTest, PlansWithoutDoing) {
   EXPECT_TRUE(engine_->tasks({}).records().empty());
 
   const auto others = submit(2, Caller{{1001, 1001, {}, "bob", "/"}})->task.id;
-  const auto waits = engine_->plan(alice, gang_of(2, 1));
+  const auto waits = engine_->plan(alice, gang_of(2, 1))();
   EXPECT_FALSE(waits->starts_now);
   EXPECT_EQ(waits->place, 1);
   EXPECT_FALSE(waits->reasons.empty());
   auto urgent = gang_of(1, 2);
   urgent.members[0].task.priority = 1;
-  EXPECT_EQ(engine_->plan(alice, urgent).error().path, "/priority");
-  const auto preempts = engine_->plan({}, urgent);
+  EXPECT_EQ(engine_->plan(alice, urgent)().error().path, "/priority");
+  const auto preempts = engine_->plan({}, urgent)();
   EXPECT_EQ(preempts->victims, 1);
   EXPECT_EQ(preempts->victim_ids, std::vector<std::string>{others});
   EXPECT_EQ(state_of(others), TaskState::kStarting);
-  EXPECT_EQ(engine_->plan(alice, gang_of(1, 3)).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(engine_->plan(alice, gang_of(1, 3))().error().kind, ErrorKind::kInvalid);
 }
 
 TEST_F(LocalSharingTest, APlanAndAnExplanationSayTheSame) {
   begin();
   submit(1);
-  const auto planned = engine_->plan({}, gang_of(1, 2));
+  const auto planned = engine_->plan({}, gang_of(1, 2))();
   ASSERT_TRUE(planned);
   const auto explained = engine_->explain({}, submit(2)->task.id)();
   ASSERT_TRUE(explained);
@@ -307,6 +307,44 @@ TEST_F(LocalSharingTest, WhatCanNeverRunIsRefusedBeforeItWaits) {
     });
   };
   EXPECT_EQ(put().error().message, "Never/web") << "as the instance that it would be";
+}
+
+TEST_F(LocalSharingTest, WhoPlacesSaysWhatWouldBecomeOfAPlan) {
+  std::vector<workload::Task> asked;
+  placement::Forecast answer{
+      .decisions = {}, .ended = {"", "unknown"}, .place = 2, .reasons = {"none is free"}};
+  auto ports = this->ports();
+  ports.forecast = [&](const std::vector<workload::Task>& tasks) -> Result<placement::Forecast> {
+    asked = tasks;
+    return answer;
+  };
+  placed_by_others_ = true;
+  ASSERT_TRUE(open(node(2), std::move(ports), std::make_unique<FakeContainerizer>(world_)));
+  run();
+  const Caller alice{{1000, 1000, {}, "alice", "/"}};
+  const auto theirs = submit(1, Caller{{1001, 1001, {}, "bob", "/"}})->task.id;
+  const auto own = submit(1, alice)->task.id;
+  answer.ended.insert(answer.ended.end(), {theirs, own});
+  const auto waits = engine_->plan(alice, gang_of(2, 1))();
+  ASSERT_TRUE(waits) << to_string(waits.error());
+  EXPECT_FALSE(waits->starts_now);
+  EXPECT_EQ(waits->place, 2);
+  EXPECT_EQ(waits->reasons, answer.reasons);
+  EXPECT_EQ(waits->victims, 4);
+  EXPECT_EQ(waits->victim_ids, std::vector<std::string>{own}) << "those of others are counted";
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[1].owner_name, "alice");
+  EXPECT_EQ(asked[1].gang->rank, 1);
+  answer = {.decisions = {{.node = "n"}}};
+  EXPECT_TRUE(engine_->plan(alice, gang_of(1, 1))()->starts_now);
+  asked.clear();
+  auto held = gang_of(1, 1);
+  held.members[0].begin_in = std::chrono::hours(1);
+  EXPECT_FALSE(engine_->plan(alice, held)()->starts_now);
+  auto urgent = gang_of(1, 1);
+  urgent.members[0].task.priority = 1;
+  EXPECT_EQ(engine_->plan(alice, urgent)().error().path, "/priority");
+  EXPECT_TRUE(asked.empty()) << "nobody is asked of what is refused or held back";
 }
 
 TEST_F(LocalSharingTest, RulesAreThoseThatWhoSharesOutCanKeepTo) {

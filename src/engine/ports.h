@@ -20,6 +20,7 @@
 #include "engine/check_targets.h"
 #include "gpu/device.h"
 #include "image/store.h"
+#include "placement/forecast.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
 
@@ -112,6 +113,9 @@ struct Ports : Loop {
   std::function<Status(const placement::Rules&)> check_rules;
   /// From now on it keeps to these. Quick; may be empty: then nobody is told.
   std::function<void(const placement::Rules&)> keep_rules;
+  /// What whoever places would do with one task, or a gang by rank, if it came now. Blocks; called from any
+  /// thread. May be empty: then nobody knows.
+  std::function<Result<placement::Forecast>(const std::vector<workload::Task>&)> forecast;
   /// From now on exactly these checks are made of the task. May be empty: then there are none.
   std::function<void(const std::string& task_id, std::vector<CheckTarget>)> check;
 };

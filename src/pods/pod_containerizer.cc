@@ -49,9 +49,10 @@ struct PodContainerizer::Attempt {
   std::uint64_t looked_for_claim = 0;  ///< of which version of it the claim was missed
   bool over = false;                   ///< all is told
   bool forced = false;
-  bool placed = false, started = false;  ///< and told
-  json pod;                              ///< as it is to be made
-  std::string waits;                     ///< what was told last
+  bool placed = false, started = false;        ///< and told
+  json pod;                                    ///< as it is to be made
+  std::map<std::string, std::string> secrets;  ///< with it
+  std::string waits;                           ///< what was told last
   std::atomic<bool> tries_again = false;
 
   // Under the containerizer's mutex:
@@ -218,7 +219,7 @@ Status PodContainerizer::make(const AttemptPointer& attempt) {
     return {};
   }
   for (int look = 0;; ++look) {
-    DROVER_TRY(const auto made, store_.make(attempt->pod, attempt->priority));
+    DROVER_TRY(const auto made, store_.make(attempt->pod, attempt->priority, attempt->secrets));
     const auto view = read_pod(made);
     if (!is_leftover(view) || look == kLeftoverLooks) {
       see(attempt, made);
@@ -231,6 +232,7 @@ Status PodContainerizer::make(const AttemptPointer& attempt) {
   }
   attempt->made = true;
   attempt->pod = nullptr;
+  attempt->secrets.clear();
   return {};
 }
 
@@ -336,8 +338,9 @@ Status PodContainerizer::perform(const AttemptPointer& attempt, Deed deed, const
 
 Status PodContainerizer::launch(const container::Launch& launch) {
   const auto environment = environment_of(launch, options_.pods);
-  auto pod = write_pod({launch.task, launch.attempt, environment, launch.host_ports, launch.node_rules},
-                       options_.pods);
+  auto pod = write_pod(
+      {launch.task, launch.attempt, environment, launch.host_ports, launch.node_rules, launch.secrets},
+      options_.pods);
   if (!pod) return Failure(join(pod.error()));
   DROVER_TRY(const auto folder, tasks_.make_subdirectory(launch.task.id, 0711));
   DROVER_CHECK_OK(folder.make_subdirectory(kSandboxFolder, 0755));
@@ -351,6 +354,7 @@ Status PodContainerizer::launch(const container::Launch& launch) {
   attempt->stream = PodStreams::begin(attempt->task, attempt->path,
                                       reads ? std::optional(PodInput{launch.task.terminal}) : std::nullopt);
   attempt->pod = std::move(*pod);
+  for (const auto& name : launch.secrets) attempt->secrets.emplace(name, environment.at(name));
   begin(attempt);
   return {};
 }

@@ -442,6 +442,23 @@ TEST_F(PodContainerizerTest, APodThatWasMadeByALifeBeforeIsTakenOver) {
   EXPECT_TRUE(eventually([&] { return std::ranges::count(told_.lines(1), "started t") == 1; }));
 }
 
+TEST_F(PodContainerizerTest, SecretsAreThereBeforeThePodAndGoWithIt) {
+  auto launch = launch_of();
+  launch.task.environment.edit()["TOKEN"] = "hidden";
+  launch.secrets = {"TOKEN"};
+  ASSERT_TRUE(pods_->launch(launch));
+  std::vector<std::string> written;
+  for (const auto& request : api_.requests()) {
+    const auto& kind = request.path.resource.plural;
+    if (request.verb != "list" && (kind == "secrets" || kind == "pods")) written.push_back(kind);
+    if (kind == "pods") EXPECT_EQ(request.body.find("hidden"), std::string::npos);
+  }
+  EXPECT_THAT(written, ElementsAre("secrets", "pods", "secrets"));
+  const auto secret = api_.get({{"", "v1", "secrets"}, "drover-ann", pod_name("t", 0)});
+  ASSERT_TRUE(secret);
+  EXPECT_EQ(secret->at("metadata").at("ownerReferences")[0].at("uid"), pod()->at("metadata").at("uid"));
+}
+
 TEST_F(PodContainerizerTest, WhatComesTooLateIsLetGo) {
   ASSERT_TRUE(pods_->clean("t"));
   const auto launch = launch_of();

@@ -15,6 +15,7 @@ using nlohmann::json;
 
 const kube::Resource kNameSpaces = {"", "v1", "namespaces"};
 const kube::Resource kServices = {"", "v1", "services"};
+const kube::Resource kSecrets = {"", "v1", "secrets"};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
 Result<std::optional<json>> there(Result<json> answer) {
@@ -40,13 +41,16 @@ kube::ObjectPath path_of(const PodView& pod) {
   return {kube::kPods, pod.name_space, pod.name};
 }
 
-Result<json> PodStore::make(const json& pod, int priority) {
+Result<json> PodStore::make(const json& pod, int priority,
+                            const std::map<std::string, std::string>& secrets) {
   DROVER_CHECK_OK(ensure_priority(priority));
-  auto made = make_whole(pod);
+  auto made = make_whole(pod, secrets);
   if (!made && made.error().kind == ErrorKind::kNotFound) {
     DROVER_CHECK_OK(ensure_name_space(kube::text_at(pod, "/metadata/namespace")));
-    made = make_whole(pod);
+    made = make_whole(pod, secrets);
   }
+  // From here on they end together.
+  if (made) DROVER_CHECK_OK(put_secret(*made, secrets));
   if (made) DROVER_CHECK_OK(ensure_claim(*made));
   if (made && is_first_of_gang(*made)) {
     // Of an attempt before there may be one yet.
@@ -58,7 +62,17 @@ Result<json> PodStore::make(const json& pod, int priority) {
   return made;
 }
 
-Result<json> PodStore::make_whole(const json& pod) {
+Status PodStore::put_secret(const json& pod, const std::map<std::string, std::string>& secrets) {
+  if (secrets.empty()) return {};
+  const auto secret = write_secret(pod, secrets);
+  const auto& metadata = secret.at("metadata");
+  const auto put = api_.apply({kSecrets, metadata.at("namespace"), metadata.at("name")}, secret, "drover");
+  return put ? Status() : Failure(put.error());
+}
+
+/// What stands beside it first: whenever it is interrupted, a pod that is there can begin.
+Result<json> PodStore::make_whole(const json& pod, const std::map<std::string, std::string>& secrets) {
+  DROVER_CHECK_OK(put_secret(pod, secrets));
   const auto path = path_of(read_pod(pod));
   auto made = api_.send({.verb = "create",
                          .path = {path.resource, path.name_space},

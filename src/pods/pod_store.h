@@ -3,6 +3,7 @@
 // Writes pods, and what they need beside them: the namespace of their user, and the objects that stand for
 // priorities. Whatever is written may be written again. Thread safe; blocks; errors are those of kube::Api.
 
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,8 +26,9 @@ class PodStore {
 
   /// Makes the pod of write_pod(), for a task of this priority, and what it waits for. Where one of its name
   /// is there it is the answer when it stands for the same attempt, by its labels; another one is a
-  /// kConflict.
-  Result<nlohmann::json> make(const nlohmann::json& pod, int priority);
+  /// kConflict. `secrets`: what stands beside it instead of in it.
+  Result<nlohmann::json> make(const nlohmann::json& pod, int priority,
+                              const std::map<std::string, std::string>& secrets = {});
   /// The claim that a pod of make() waits for, if it needs one, with the pod among its owners. kUnavailable
   /// as long as another one of its name is on its way out; kUnsupported when this API server keeps no shares.
   Status ensure_claim(const nlohmann::json& pod);
@@ -40,7 +42,9 @@ class PodStore {
   Status release(const PodView& pod);
 
  private:
-  Result<nlohmann::json> make_whole(const nlohmann::json& pod);
+  Result<nlohmann::json> make_whole(const nlohmann::json& pod,
+                                    const std::map<std::string, std::string>& secrets);
+  Status put_secret(const nlohmann::json& pod, const std::map<std::string, std::string>& secrets);
   Result<nlohmann::json> join_claim(const kube::ObjectPath& path, const nlohmann::json& pod);
   Status ensure_name_space(const std::string& name);
   Status ensure_priority(int priority);

@@ -86,6 +86,8 @@ class PodWriter {
     mistakes_.push_back({ErrorKind::kUnsupported, std::move(message), std::move(hint), std::move(path)});
   }
 
+  std::string name_of_pod() const { return pod_name(task_.id, order_.attempt); }
+
   json metadata() const {
     json labels = {{"app.kubernetes.io/managed-by", "drover"},
                    {kTaskLabel, task_.id},
@@ -101,7 +103,7 @@ class PodWriter {
       annotations[scheduler::kGangSize] = std::to_string(task_.gang->size);
       annotations[scheduler::kGangArrangement] = workload::to_string(task_.gang->arrangement);
     }
-    return {{"name", pod_name(task_.id, order_.attempt)},
+    return {{"name", name_of_pod()},
             {"namespace", name_space_of(task_.owner_name, task_.owner, settings_)},
             {"labels", std::move(labels)},
             {"annotations", std::move(annotations)},
@@ -143,7 +145,12 @@ class PodWriter {
       values.erase("HOST");
       all.push_back({{"name", "HOST"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}});
     }
-    for (const auto& [name, value] : values) all.push_back({{"name", name}, {"value", as_it_is(value)}});
+    for (const auto& [name, value] : values)
+      if (order_.secrets.contains(name))
+        all.push_back(
+            {{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", name_of_pod()}, {"key", name}}}}}});
+      else
+        all.push_back({{"name", name}, {"value", as_it_is(value)}});
     container_["env"] = std::move(all);
   }
 
@@ -349,6 +356,28 @@ std::string gang_address(const std::string& gang, const std::string& name_space)
   return fmt::format("{}{}.{}.svc", kGangService, gang, name_space);
 }
 
+namespace {
+
+json owned_by(const json& metadata) {
+  return json::array(
+      {{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", metadata.at("name")}, {"uid", metadata.at("uid")}}});
+}
+
+}  // namespace
+
+json write_secret(const json& pod, const std::map<std::string, std::string>& values) {
+  const auto& of = pod.at("metadata");
+  json metadata = {{"name", of.at("name")},
+                   {"namespace", of.at("namespace")},
+                   {"labels", {{"app.kubernetes.io/managed-by", "drover"}}}};
+  if (of.contains("uid")) metadata["ownerReferences"] = owned_by(of);
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata", std::move(metadata)},
+          {"type", "Opaque"},
+          {"stringData", values}};
+}
+
 json write_gang_service(const json& first) {
   const auto& metadata = first.at("metadata");
   const auto gang = metadata.at("labels").at(scheduler::kGangName).get<std::string>();
@@ -358,10 +387,7 @@ json write_gang_service(const json& first) {
            {{"name", kGangService + gang},
             {"namespace", metadata.at("namespace")},
             {"labels", {{"app.kubernetes.io/managed-by", "drover"}}},
-            {"ownerReferences", json::array({{{"apiVersion", "v1"},
-                                              {"kind", "Pod"},
-                                              {"name", metadata.at("name")},
-                                              {"uid", metadata.at("uid")}}})}}},
+            {"ownerReferences", owned_by(metadata)}}},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -41,6 +42,7 @@ struct PodOrder {
   const std::map<std::string, std::string>& environment;  ///< all of it
   std::vector<int> ports = {};  ///< by those of the task's network: what they are in the pod, or on the node
   std::vector<workload::NodeRule> node_rules = {};
+  std::set<std::string> secrets = {};  ///< variables whose values stand in write_secret() instead
 };
 
 /// What DNS takes for a name without dots: small letters, digits and '-', 63 at most.
@@ -62,6 +64,10 @@ std::map<std::string, std::string> environment_of(container::Launch launch, cons
 std::string gang_address(const std::string& gang, const std::string& name_space);
 /// What makes it so, a Service; the pod of the first member owns it.
 nlohmann::json write_gang_service(const nlohmann::json& first);
+
+/// The object beside a pod that has these variables of its task, by their names. It goes with the pod once
+/// there is one, with a uid.
+nlohmann::json write_secret(const nlohmann::json& pod, const std::map<std::string, std::string>& values);
 
 /// All of them as one, which has the place of the first.
 Error join(const std::vector<Error>& mistakes);

@@ -101,6 +101,26 @@ TEST(PodWriter, RunsAsTheTasksUserAndGainsNothing) {
   EXPECT_EQ(own["capabilities"]["drop"], json::array({"ALL"}));
 }
 
+TEST(PodWriter, SecretsStandBesideThePod) {
+  const std::map<std::string, std::string> environment{{"A", "open"}, {"TOKEN", "hidden$"}};
+  const auto pod =
+      write_pod({.task = task(), .attempt = 3, .environment = environment, .secrets = {"TOKEN"}}, kSettings)
+          .value();
+  EXPECT_EQ(pod.dump().find("hidden"), std::string::npos);
+  const auto& variables = pod["spec"]["containers"][0]["env"];
+  const auto given = std::ranges::find(variables, "TOKEN", [](const json& one) { return one["name"]; });
+  ASSERT_NE(given, variables.end());
+  EXPECT_EQ((*given)["valueFrom"]["secretKeyRef"], json::parse(R"({"name":"6fcb514b0d1c-3","key":"TOKEN"})"));
+  auto secret = write_secret(pod, {{"TOKEN", "hidden$"}});
+  EXPECT_EQ(secret["metadata"]["name"], "6fcb514b0d1c-3");
+  EXPECT_EQ(secret["metadata"]["namespace"], "drover-ann");
+  EXPECT_EQ(secret["stringData"]["TOKEN"], "hidden$");
+  EXPECT_FALSE(secret["metadata"].contains("ownerReferences"));
+  auto made = pod;
+  made["metadata"]["uid"] = "u";
+  EXPECT_EQ(write_secret(made, {})["metadata"]["ownerReferences"][0]["uid"], "u");
+}
+
 TEST(PodWriter, ASandboxThatStaysIsOnANodeThatKeepsIt) {
   EXPECT_TRUE(written(task())["spec"]["volumes"][0].contains("emptyDir"));
   auto settings = kSettings;

@@ -1,12 +1,14 @@
 """Small images made on the spot, as archives that containerd imports.
 
 PROBE holds nothing but tests/probe.c as /probe, which runs the verbs that a container's `args` name; SHELL has busybox' tools
-beside it. Pods use them with `imagePullPolicy: Never`.
+beside it. Pods use them with `imagePullPolicy: Never`. PYTHON, which a test has to ask for, has this machine's Python besides.
 """
 
 import pathlib
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tarfile
 import unittest
 
@@ -15,6 +17,7 @@ import oci_layout
 
 PROBE = "drover.invalid/probe:1"
 SHELL = "drover.invalid/shell:1"
+PYTHON = "drover.invalid/python:1"
 PAUSE = "drover.invalid/pause:1"  # what holds a pod's namespaces
 
 
@@ -26,6 +29,29 @@ def make(folder):
     return [archive(folder, PAUSE, _with(probe), entrypoint=["/probe"], command=forever),
             archive(folder, PROBE, _with(probe), entrypoint=["/probe"], command=forever),
             archive(folder, SHELL, _with(probe, _busybox()), command=["sleep", "1000000000"])]
+
+
+def make_python(folder, files):
+    """PYTHON, with these programs by their paths in it; returns the reference and the path of the archive."""
+    probe, busybox = drover.build_probe(folder).read_bytes(), _busybox()
+    library = pathlib.Path(sysconfig.get_paths()["stdlib"])
+    program = pathlib.Path(sys.executable).resolve()
+    wanted = [*library.glob("*.py"), *library.glob("lib-dynload/*.so")]
+    for part in ("collections", "email", "encodings", "http", "importlib", "json", "re", "urllib"):
+        wanted += (library / part).rglob("*.py")
+    objects = [program, *(path for path in wanted if path.suffix == ".so")]
+    linked = subprocess.run(["ldd", *objects], capture_output=True, text=True, check=True).stdout.split()
+    libraries = sorted({word for word in linked if word.startswith("/") and not word.endswith(":")})
+
+    def add(layer):
+        busybox(layer)
+        for path in (program, *wanted, *map(pathlib.Path, libraries)):
+            layer.add_file(str(path), path.read_bytes(), path.stat().st_mode & 0o777)
+        layer.add_link("bin/python3", str(program))
+        for path, text in files.items():
+            layer.add_file(path, text.encode())
+
+    return archive(folder, PYTHON, _with(probe, add), command=["sleep", "1000000000"])
 
 
 def _busybox():

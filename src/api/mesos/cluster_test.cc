@@ -93,7 +93,7 @@ TEST_F(ClusterTest, ExecutorsOfFrameworksAreRefusedInWords) {
   const auto told = status(stream);
   EXPECT_EQ(told.at("state"), "TASK_ERROR");
   EXPECT_EQ(told.at("agent_id").at("value"), agent("n1.lan"));
-  EXPECT_THAT(told.at("message").get<std::string>(), HasSubstr("run on one machine only"));
+  EXPECT_THAT(told.at("message").get<std::string>(), HasSubstr("does not listen there"));
 }
 
 TEST_F(ClusterTest, OperatorsSeeEveryNode) {

@@ -30,6 +30,11 @@ Status check_executor(const ExecutorInfo& executor, const LaunchContext& context
   if (executor.type() == ExecutorInfo::DEFAULT)
     return invalid("Executors of type DEFAULT run task groups: launch the task with LAUNCH_GROUP");
   if (!executor.has_command()) return invalid("'ExecutorInfo.command' must be set for 'CUSTOM' executor");
+  if (place.endpoint.empty() && place.in_pods)
+    return invalid(
+        "Executors of frameworks reach this daemon from their pods, and it does not know where: start it "
+        "with "
+        "--listen and --executor-endpoint");
   if (place.endpoint.empty())
     return invalid(
         "Executors of frameworks reach this daemon over TCP, and it does not listen there: start it with "
@@ -69,7 +74,8 @@ void add_executor_environment(const ExecutorInfo& executor, const LaunchContext&
   environment["MESOS_ALLOCATION_ROLE"] = context.role;
   environment["MESOS_AGENT_ENDPOINT"] = place.endpoint;
   environment["MESOS_SLAVE_PID"] = "slave(1)@" + place.endpoint;
-  environment["LIBPROCESS_IP"] = place.endpoint.substr(0, place.endpoint.rfind(':'));
+  // On its own network it finds its own.
+  if (!place.in_pods) environment["LIBPROCESS_IP"] = place.endpoint.substr(0, place.endpoint.rfind(':'));
   environment["LIBPROCESS_PORT"] = "0";
   // Whatever its framework says: the daemon finds it again after a restart.
   environment["MESOS_CHECKPOINT"] = "1";
@@ -97,9 +103,10 @@ Result<workload::Task> container_of(const ExecutorInfo& executor, const LaunchCo
   if (given.gpus > 0) task.resources.gpus.push_back({given.gpus, {}});
   task.resources.milli_cpus = given.milli_cpus;
   task.resources.memory_bytes = given.memory_bytes;
+  if (!context.host.empty()) task.resources.attributes.push_back({"hostname", {context.host}});
   DROVER_CHECK_OK(read_command(command, task));
   if (executor.has_container()) DROVER_CHECK_OK(read_container(executor.container(), task));
-  if (task.network.mode != workload::NetworkMode::kHost)
+  if (!place.in_pods && task.network.mode != workload::NetworkMode::kHost)
     return invalid(
         "Executors of frameworks reach the daemon over the machine's own network: ask for the network HOST");
   if (task.command.empty() && !task.image) return invalid("Command must have a value");
@@ -126,6 +133,7 @@ Result<ExecutorLaunch> read_executor(const ExecutorInfo& executor,
   launch.framework = context.framework;
   launch.executor_id = executor.executor_id().value();
   launch.in_group = in_group;
+  launch.host = context.host;
   for (const auto* info : infos) {
     DROVER_CHECK_OK(check_task(*info, executor, context, in_group));
     DROVER_TRY(auto task, read_task_of(*info));

@@ -15,6 +15,7 @@ namespace drover::api::mesos {
 struct ExecutorPlace {
   std::string endpoint;  ///< "127.0.0.1:5050"; "": they cannot reach it
   control::ExecutorTimeouts timeouts;
+  bool in_pods = false;  ///< each has a network of its own
 };
 
 /// `infos` are those of a LAUNCH that name this executor, or of a LAUNCH_GROUP. The error's message is that

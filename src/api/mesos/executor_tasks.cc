@@ -28,6 +28,8 @@ TaskRecord record_of(const control::FrameworkTask& task, const TaskRecord& conta
   record.task.owner_name = container.task.owner_name;
   record.task.origin = {workload::OriginKind::kFramework, task.framework, task.task_id, ""};
   record.task.resources = {};
+  record.task.resources.attributes = container.task.resources.attributes;  // its agent
+  record.node = container.node;
   if (amounts.gpus > 0) record.task.resources.gpus.push_back({amounts.gpus, {}});
   record.task.resources.milli_cpus = amounts.milli_cpus;
   record.task.resources.memory_bytes = amounts.memory_bytes;

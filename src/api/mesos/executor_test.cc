@@ -196,6 +196,91 @@ TEST_F(ExecutorTest, OperatorsSeeItAndItsTasks) {
   EXPECT_EQ(containers[0].at("container_id"), container_);
 }
 
+class PodExecutorTest : public testing::WireTest {
+ protected:
+  explicit PodExecutorTest(std::string endpoint = "plane.drover.svc:8080")
+      : testing::WireTest([&] {
+          auto options = executor_options();
+          options.pods_endpoint = std::move(endpoint);
+          return options;
+        }()) {
+    server_.on_strand([this] { server_.daemon().state_.placed_by_others = true; });
+    std::vector<placement::Node> nodes;
+    for (const auto* name : {"n1", "n2"}) {
+      nodes.push_back({.name = name, .milli_cpus = 40'000, .memory_bytes = 8ULL << 30});
+      nodes.back().attributes = {{"hostname", {name}}};
+    }
+    happens(control::event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(nodes)});
+  }
+  /// On an executor of a network of its own.
+  static json with_pod(json task) {
+    task.erase("command");
+    task["executor"] = {
+        {"executor_id", {{"value", "e"}}},
+        {"command", {{"value", "./executor"}}},
+        {"container", {{"type", "DOCKER"}, {"docker", {{"image", "x"}, {"network", "BRIDGE"}}}}}};
+    return task;
+  }
+  /// What a pod says by this name of the daemon's.
+  int status_by(const std::string& host) {
+    auto connection = RawConnection::to_loopback(server_.server().tcp_address()->port);
+    connection.send(fmt::format("GET /health HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", host));
+    return status_of(connection.receive());
+  }
+};
+
+TEST_F(PodExecutorTest, EachAgentHasItsOwnAndItIsToldWhereTheDaemonIs) {
+  auto stream = subscribe();
+  const auto framework = id_of(stream);
+  const auto offers = stream.event("OFFERS").at("offers").at("offers");
+  ASSERT_EQ(offers.size(), 2u);
+  for (const auto& offer : offers)
+    call(stream, framework,
+         accept(offer, {with_pod(task_info(offer, "on-" + offer.at("hostname").get<std::string>(), 0))}));
+  server_.on_strand([this] {
+    const auto& state = server_.daemon().state();
+    ASSERT_EQ(state.executors.size(), 2u);
+    for (const auto& [key, executor] : state.executors) {
+      const auto& task = state.tasks.at(executor.id).task;
+      const auto& environment = *task.environment;
+      EXPECT_EQ(task.resources.attributes.at(0).any_of, std::vector{executor.host});
+      EXPECT_EQ(environment.at("MESOS_AGENT_ENDPOINT"), "plane.drover.svc:8080");
+      EXPECT_EQ(environment.at("MESOS_AGENT_ID"), state.journal_id + "-S-" + executor.host);
+      EXPECT_FALSE(environment.contains("LIBPROCESS_IP"));
+    }
+  });
+  const auto state = json::parse(body_of(get("/state")));
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const auto& task : state.at("frameworks").at(0).at("tasks"))
+    seen.emplace(task.at("id"), task.at("slave_id"));
+  const auto journal = server_.on_strand([this] { return server_.daemon().state().journal_id; });
+  EXPECT_THAT(seen, ::testing::ElementsAre(std::pair("on-n1", journal + "-S-n1"),
+                                           std::pair("on-n2", journal + "-S-n2")));
+  const auto agent = json::parse(body_of(get("/slave(1)/state")));
+  EXPECT_EQ(agent.at("frameworks").at(0).at("executors").size(), 2u);
+}
+
+TEST_F(PodExecutorTest, ItIsCalledByThatNameAndThatPortAlone) {
+  EXPECT_EQ(status_by("plane.drover.svc:8080"), 200);
+  EXPECT_EQ(status_by("Plane.drover.svc:8080"), 200);
+  EXPECT_EQ(status_by("plane.drover.svc:81"), 403);
+  EXPECT_EQ(status_by("plane.drover.svc"), 403);
+}
+
+class UnreachablePodTest : public PodExecutorTest {
+ protected:
+  UnreachablePodTest() : PodExecutorTest("") {}
+};
+
+TEST_F(UnreachablePodTest, ExecutorsAreRefusedInWords) {
+  auto stream = subscribe();
+  const auto framework = id_of(stream);
+  const auto offer = offer_of(stream);
+  call(stream, framework, accept(offer, {with_pod(task_info(offer, "t", 0))}));
+  EXPECT_THAT(status(stream).at("message").get<std::string>(), HasSubstr("--executor-endpoint"));
+  EXPECT_EQ(status_by(""), 403);
+}
+
 TEST_F(ExecutorTest, WhatItCannotHaveIsSaid) {
   const auto offer = offer_of(stream_);
   auto bridged = with_executor(task_info(offer, "bridged", 0));

@@ -9,6 +9,7 @@
 #include "api/mesos/uuid.h"
 #include "api/mesos/values.h"
 #include "api/transaction.h"
+#include "control/agents.h"
 #include "control/executors.h"
 #include "control/status_updates.h"
 
@@ -78,10 +79,6 @@ v1::executor::Event order_event(const control::ExecutorOrder& order) {
   return event;
 }
 
-std::string key_of(const ExecutorRecord& executor) {
-  return control::executor_key(executor.framework, executor.executor_id);
-}
-
 Response has_ended() {
   return text_response(401, "The executor whose token this is has ended");
 }
@@ -99,7 +96,8 @@ Executors::Executors(boost::asio::io_context& context, engine::Api& daemon, Port
   std::vector<ExecutorRecord> away;
   for (const auto& [key, executor] : daemon_.state().executors) away.push_back(executor);
   for (const auto& executor : away)
-    daemon_.happened(control::event::ExecutorDisconnected{executor.framework, executor.executor_id});
+    daemon_.happened(
+        control::event::ExecutorDisconnected{executor.framework, executor.executor_id, executor.host});
 }
 
 Executors::~Executors() {
@@ -134,7 +132,7 @@ asio::awaitable<Response> Executors::call(const std::string& task, const Executo
 asio::awaitable<Response> Executors::subscribe(const ExecutorRecord& executor, const ExecutorCall& call,
                                                MediaType type) {
   const auto key = key_of(executor);
-  control::event::ExecutorSubscribed subscribed{executor.framework, executor.executor_id, {}};
+  control::event::ExecutorSubscribed subscribed{executor.framework, executor.executor_id, {}, executor.host};
   for (const auto& update : call.subscribe().unacknowledged_updates())
     subscribed.updates.push_back(update_of(update.status(), daemon_.now()));
   const auto kept = co_await in_transaction(daemon_, [&] { return daemon_.change(subscribed); });
@@ -151,7 +149,7 @@ asio::awaitable<Response> Executors::subscribe(const ExecutorRecord& executor, c
   auto& told = *event.mutable_subscribed();
   read_kept(executor.info, *told.mutable_executor_info());
   read_kept(framework->second.info, *told.mutable_framework_info());
-  *told.mutable_agent_info() = ports_.describe_agent();
+  *told.mutable_agent_info() = ports_.describe_agent(executor);
   told.mutable_container_id()->set_value(executor.id);
   stream->send(event);
   for (const auto& update : subscribed.updates) acknowledge(key, update);
@@ -164,7 +162,8 @@ asio::awaitable<Response> Executors::subscribe(const ExecutorRecord& executor, c
 asio::awaitable<Response> Executors::update(const ExecutorRecord& executor, const ExecutorCall& call) {
   const auto update = update_of(call.update().status(), daemon_.now());
   const auto kept = co_await in_transaction(daemon_, [&] {
-    return daemon_.change(control::event::ExecutorUpdated{executor.framework, executor.executor_id, update});
+    return daemon_.change(
+        control::event::ExecutorUpdated{executor.framework, executor.executor_id, update, executor.host});
   });
   if (!kept) co_return text_response(503, to_string(kept.error()));
   acknowledge(key_of(executor), update);
@@ -190,9 +189,8 @@ void Executors::send_pending(const std::string& key) {
     connection->second.stream->send(order_event(order));
 }
 
-void Executors::send_message(const std::string& framework, const std::string& executor,
-                             const std::string& data) {
-  const auto connection = connections_.find(control::executor_key(framework, executor));
+void Executors::send_message(const ExecutorRecord& executor, const std::string& data) {
+  const auto connection = connections_.find(key_of(executor));
   if (connection == connections_.end()) return;
   auto event = executor_event(ExecutorEvent::MESSAGE);
   event.mutable_message()->set_data(data);
@@ -206,13 +204,14 @@ void Executors::shut_down(const std::string& key) {
 
 void Executors::on_notice(const control::Notice& notice) {
   if (const auto* news = std::get_if<control::notice::ExecutorPending>(&notice)) {
-    send_pending(control::executor_key(news->framework, news->executor));
+    send_pending(control::executor_key(news->framework, news->executor, news->host));
   } else if (const auto* ended = std::get_if<control::notice::ExecutorEnded>(&notice)) {
-    close(control::executor_key(ended->framework, ended->executor));
+    close(control::executor_key(ended->framework, ended->executor, ended->host));
   } else if (const auto* moved = std::get_if<control::notice::TaskMoved>(&notice)) {
-    const auto& origin = moved->record.task.origin;
-    const auto connection = connections_.find(control::executor_key(origin.name, origin.task_id));
-    const bool is_its = connection != connections_.end() && connection->second.task == moved->record.task.id;
+    const auto& task = moved->record.task;
+    const auto connection = connections_.find(
+        control::executor_key(task.origin.name, task.origin.task_id, control::host_of(task)));
+    const bool is_its = connection != connections_.end() && connection->second.task == task.id;
     if (is_its && moved->record.state == control::TaskState::kStopping) shut_down(connection->first);
     if (is_its && control::is_final(moved->record.state)) close(std::string(connection->first));
   }
@@ -232,8 +231,8 @@ void Executors::gone(const std::string& key, const std::shared_ptr<Stream>& stre
   connections_.erase(connection);
   const auto executor = daemon_.state().executors.find(key);
   if (executor == daemon_.state().executors.end()) return;
-  daemon_.happened(
-      control::event::ExecutorDisconnected{executor->second.framework, executor->second.executor_id});
+  const auto& record = executor->second;
+  daemon_.happened(control::event::ExecutorDisconnected{record.framework, record.executor_id, record.host});
 }
 
 }  // namespace drover::api::mesos

@@ -31,7 +31,7 @@ class Executors {
   using ExecutorCall = ::mesos::v1::executor::Call;
   using ExecutorEvent = ::mesos::v1::executor::Event;
   struct Ports {
-    std::function<::mesos::v1::AgentInfo()> describe_agent;
+    std::function<::mesos::v1::AgentInfo(const control::ExecutorRecord&)> describe_agent;  ///< of its own
     /// A message of an executor for its framework.
     std::function<void(const control::ExecutorRecord&, const std::string& data)> forward_message;
   };
@@ -48,7 +48,7 @@ class Executors {
   /// is to be written. What is given outlives it.
   asio::awaitable<Response> call(const std::string& task, const ExecutorCall& call, MediaType type);
   /// Of its framework. Nobody hears it when the executor is not connected.
-  void send_message(const std::string& framework, const std::string& executor, const std::string& data);
+  void send_message(const control::ExecutorRecord& executor, const std::string& data);
   void on_notice(const control::Notice& notice);
 
  private:

@@ -13,6 +13,7 @@
 #include "api/mesos/uuid.h"
 #include "api/transaction.h"
 #include "base/ids.h"
+#include "control/executors.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -113,7 +114,7 @@ Master::Master(boost::asio::io_context& context, engine::Api& daemon, MasterOpti
       started_at_(daemon.now()),
       book_(daemon.state().journal_id),
       executors_(context, daemon,
-                 {[this] { return describe_agent(); },
+                 {[this](const auto& executor) { return describe_agent(executor); },
                   [this](const auto& executor, const auto& data) { forward_message(executor, data); }}),
       timer_(context) {
   watch_ = daemon_.watch([this](const control::Notice& notice) { on_notice(notice); });
@@ -156,10 +157,10 @@ v1::MasterInfo describe(const std::string& master_id, const MasterOptions& optio
   return info;
 }
 
-v1::AgentInfo Master::describe_agent() const {
+v1::AgentInfo Master::describe_agent(const control::ExecutorRecord& executor) const {
   v1::AgentInfo info;
-  info.mutable_id()->set_value(agent_id());
-  info.set_hostname(options_.hostname);
+  info.mutable_id()->set_value(control::agent_id(id(), executor.host));
+  info.set_hostname(executor.host.empty() ? options_.hostname : executor.host);
   info.set_port(options_.port);
   return info;
 }
@@ -364,7 +365,7 @@ asio::awaitable<Response> Master::obey(const engine::Caller& caller, const Call&
     case Call::KILL:
       co_return co_await keep([&] { kill(framework, call); });
     case Call::SHUTDOWN:
-      co_return co_await keep([&] { shut_down(framework, call.shutdown().executor_id().value()); });
+      co_return co_await keep([&] { shut_down(framework, call.shutdown()); });
     case Call::ACKNOWLEDGE:
       co_return co_await keep([&] { acknowledge(framework, call); });
     case Call::RECONCILE:
@@ -377,7 +378,10 @@ asio::awaitable<Response> Master::obey(const engine::Caller& caller, const Call&
     case Call::UNKNOWN:
       co_return text_response(501, "");
     case Call::MESSAGE:
-      executors_.send_message(framework, call.message().executor_id().value(), call.message().data());
+      if (const auto* executor =
+              control::executor_named(daemon_.state(), framework, call.message().executor_id().value(),
+                                      call.message().agent_id().value()))
+        executors_.send_message(*executor, call.message().data());
       break;
     default:  // Mesos ignores REQUEST; nothing is inverse
       break;

@@ -33,6 +33,7 @@ class TaskInfo;
 class TaskStatus;
 namespace scheduler {
 class Call;
+class Call_Shutdown;
 class Event;
 }  // namespace scheduler
 }  // namespace mesos::v1
@@ -55,7 +56,8 @@ struct MasterOptions {
   std::string hostname = "localhost";
   std::string ip = "127.0.0.1";
   int port = 5050;
-  std::string executor_endpoint;  ///< where executors reach it: "127.0.0.1:5050"; "": they cannot
+  std::string executor_endpoint;   ///< where executors reach it: "127.0.0.1:5050"; "": they cannot
+  bool executors_in_pods = false;  ///< with networks of their own
 };
 
 using control::ResourceAmounts;
@@ -108,7 +110,7 @@ class Master {
   Executors& executors() { return executors_; }
   /// Ids of the frameworks that are subscribed.
   std::set<std::string> connected() const;
-  ::mesos::v1::AgentInfo describe_agent() const;
+  ::mesos::v1::AgentInfo describe_agent(const control::ExecutorRecord& executor) const;
 
   /// Whoever wants to hear that a framework subscribed or described itself anew, until the returned handle
   /// dies.
@@ -182,7 +184,7 @@ class Master {
   Status launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left);
   void acknowledge(const std::string& framework, const Call& call);
   void kill(const std::string& framework, const Call& call);
-  void shut_down(const std::string& framework, const std::string& executor);
+  void shut_down(const std::string& framework, const ::mesos::v1::scheduler::Call_Shutdown& wanted);
 
   void refuse_launch(const std::string& framework, const Launch& launch, const Error& why);
   void drop_launch(const std::string& framework, const Launch& launch, const std::string& reason,

@@ -115,7 +115,8 @@ void Master::send_offers(const std::string& framework, const std::vector<std::st
   std::map<std::string, std::set<std::string>> executors;  // by agent
   const auto& state = daemon_.state();
   for (const auto& [key, executor] : state.executors)
-    if (executor.framework == framework) executors[agent_id()].insert(executor.executor_id);
+    if (executor.framework == framework)
+      executors[control::agent_id(id(), executor.host)].insert(executor.executor_id);
   for (const auto& [key, task] : state.framework_tasks)
     if (task.framework == framework && !task.within && task.executor_id != task.task_id)
       executors[agent_of(task)].insert(task.executor_id);
@@ -249,10 +250,11 @@ Status Master::launch_tasks(const Launch& launch, const LaunchContext& context, 
 
 /// One that runs already has what its tasks need: nothing of the offer goes to it.
 Status Master::launch_on_executor(const Launch& launch, const LaunchContext& context, ResourceAmounts& left) {
-  const ExecutorPlace place{options_.executor_endpoint, daemon_.state().executor_timeouts};
+  const ExecutorPlace place{options_.executor_endpoint, daemon_.state().executor_timeouts,
+                            options_.executors_in_pods};
   DROVER_TRY(auto launched, read_executor(*launch.own, launch.infos, context, launch.in_group, place));
-  const bool runs =
-      daemon_.state().executors.contains(control::executor_key(context.framework, launched.executor_id));
+  const bool runs = daemon_.state().executors.contains(
+      control::executor_key(context.framework, launched.executor_id, launched.host));
   const auto wanted = runs ? ResourceAmounts{} : launched.given;
   DROVER_CHECK_OK(is_within(left, wanted));
   DROVER_CHECK_OK(daemon_.change(control::event::ExecutorLaunched{std::move(launched)}));
@@ -269,11 +271,8 @@ Status Master::launch(const std::string& framework, const Launch& launch, const 
   const LaunchContext context{framework,       offered.agent, users,
                               record.user,     record.owner,  record.owner_name,
                               launch.executor, offered.role,  control::host_of_agent(id(), offered.agent)};
-  if (launch.own == nullptr) return launch_tasks(launch, context, left);
-  if (state.placed_by_others)
-    return fail(ErrorKind::kInvalid,
-                "Executors of frameworks run on one machine only; on a cluster give the task a command");
-  return launch_on_executor(launch, context, left);
+  return launch.own == nullptr ? launch_tasks(launch, context, left)
+                               : launch_on_executor(launch, context, left);
 }
 
 void Master::refuse_launch(const std::string& framework, const Launch& launch, const Error& why) {

@@ -147,7 +147,7 @@ void Master::send_failure(const control::notice::ExecutorEnded& ended) {
   if (found == subscribers_.end()) return;
   Event event;
   event.set_type(Event::FAILURE);
-  event.mutable_failure()->mutable_agent_id()->set_value(agent_id());
+  event.mutable_failure()->mutable_agent_id()->set_value(control::agent_id(id(), ended.host));
   event.mutable_failure()->mutable_executor_id()->set_value(ended.executor);
   event.mutable_failure()->set_status(wait_status(ended.exit_status));
   found->second.stream->send(event);
@@ -158,7 +158,7 @@ void Master::forward_message(const control::ExecutorRecord& executor, const std:
   if (found == subscribers_.end()) return;
   Event event;
   event.set_type(Event::MESSAGE);
-  event.mutable_message()->mutable_agent_id()->set_value(agent_id());
+  event.mutable_message()->mutable_agent_id()->set_value(control::agent_id(id(), executor.host));
   event.mutable_message()->mutable_executor_id()->set_value(executor.executor_id);
   event.mutable_message()->set_data(data);
   found->second.stream->send(event);
@@ -235,12 +235,17 @@ void Master::force_later(const std::string& id, std::chrono::milliseconds grace)
   });
 }
 
-void Master::shut_down(const std::string& framework, const std::string& executor) {
+void Master::shut_down(const std::string& framework, const Call::Shutdown& wanted) {
+  const auto& state = daemon_.state();
+  const auto& executor = wanted.executor_id().value();
+  const auto& agent = wanted.agent_id().value();
+  const bool is_of_one = !control::host_of_agent(id(), agent).empty();
   std::set<std::string> ids;
-  const auto own = daemon_.state().executors.find(control::executor_key(framework, executor));
-  if (own != daemon_.state().executors.end()) ids.insert(own->second.id);
-  for (const auto& [key, task] : daemon_.state().framework_tasks)
-    if (task.framework == framework && task.executor_id == executor) ids.insert(task.id);
+  if (const auto* own = control::executor_named(state, framework, executor, agent)) ids.insert(own->id);
+  for (const auto& [key, task] : state.framework_tasks)
+    if (task.framework == framework && task.executor_id == executor &&
+        (!is_of_one || agent_of(task) == agent))
+      ids.insert(task.id);
   for (const auto& id : ids) (void)daemon_.change(control::event::StopRequested{id, false});
 }
 

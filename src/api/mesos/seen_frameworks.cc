@@ -7,9 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "api/mesos/executor_tasks.h"
+#include "control/agents.h"
 #include "control/frameworks.h"
 
 namespace drover::api::mesos {
@@ -173,6 +175,7 @@ namespace {
 /// A container of the executor itself, or a task that it runs. Of each executor the containers come first.
 struct Part {
   std::string_view executor;
+  std::string host;  ///< on another one there may be one of its id
   std::size_t place;
   const TaskRecord* record;
   bool own;
@@ -196,16 +199,21 @@ std::vector<SeenExecutor> executors_of(const Snapshot& snapshot, const SeenFrame
   std::vector<Part> parts;
   parts.reserve(framework.executors.size() + framework.tasks.size());
   for (const auto* record : framework.executors)
-    parts.push_back({record->task.origin.task_id, parts.size(), record, true});
+    parts.push_back(
+        {record->task.origin.task_id, control::host_of(record->task), parts.size(), record, true});
   for (const auto* record : framework.tasks)
-    parts.push_back({executor_of(*snapshot.state, *record), parts.size(), record, false});
-  std::ranges::sort(parts, {}, [](const Part& part) { return std::pair(part.executor, part.place); });
+    parts.push_back(
+        {executor_of(*snapshot.state, *record), control::host_of(record->task), parts.size(), record, false});
+  std::ranges::sort(parts, {},
+                    [](const Part& part) { return std::tie(part.executor, part.host, part.place); });
   std::vector<SeenExecutor> executors;
   executors.reserve(parts.size());
+  const Part* before = nullptr;
   for (const auto& part : parts) {
-    if (executors.empty() || executors.back().id != part.executor)
+    if (before == nullptr || before->executor != part.executor || before->host != part.host)
       executors.emplace_back().id = part.executor;
     add(part, executors.back());
+    before = &part;
   }
   for (auto& executor : executors)
     executor.of_group = !executor.own && executor.shown->task.origin.task_id != executor.id;

@@ -167,7 +167,8 @@ asio::awaitable<Result<Response>> plan_task(const Services& services, const Requ
     gang = std::move(*several);
   else
     gang.members = {std::move(workload::requests_in(read.submission).front())};
-  const auto plan = services.daemon->plan(*request.caller, std::move(gang));
+  const auto plan = co_await on_pool(services.workers->plans, request.caller->user.uid,
+                                     services.daemon->plan(*request.caller, std::move(gang)));
   if (!plan) co_return Failure(in_fields(plan.error(), read.body));
   co_return json_response(view(*plan));
 }

@@ -107,9 +107,10 @@ class FakeDaemon : public engine::Api {
     }
     return members;
   }
-  Result<engine::PlanView> plan(const engine::Caller&, workload::GangRequest request) const override {
+  engine::Later<Result<engine::PlanView>> plan(const engine::Caller&,
+                                               workload::GangRequest request) const override {
     planned = std::move(request);
-    return plan_;
+    return [plan = plan_] { return plan; };
   }
   engine::Later<std::vector<engine::QueueView>> queues(const engine::Caller&) const override {
     return [queues = rules.queues] {

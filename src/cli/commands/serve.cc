@@ -114,6 +114,11 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
           "On a cluster, where the nodes' agents are; the namespace of the pod or kubeconfig when not "
           "given")
       ->type_name("NAMESPACE");
+  command
+      .add_option("--executor-endpoint", options.executor_endpoint,
+                  "On a cluster, where the executors of frameworks reach --listen from their pods; there are "
+                  "none otherwise")
+      ->type_name("HOST:PORT");
   command.add_flag("--objects", options.objects,
                    "On a cluster, run what its objects App, Schedule and Job define");
   command.add_flag("--allow-host-paths", options.allow_host_paths,

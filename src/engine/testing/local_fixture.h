@@ -145,6 +145,7 @@ class LocalEngineTest : public ::testing::Test {
     view.name = "here";
     auto state = control::restore(std::move(reader).take(), std::move(machine));
     state.limits = limits_;
+    state.placed_by_others = placed_by_others_;
     engine_ = std::make_unique<LocalEngine>(std::move(ports), std::move(journal), std::move(state),
                                             std::move(view));
     return engine_->start(std::move(containerizer), "fake");
@@ -304,6 +305,7 @@ class LocalEngineTest : public ::testing::Test {
   std::vector<std::string> log_;          ///< warnings
   std::vector<std::string> information_;  ///< what is told besides
   UserLimits limits_;
+  bool placed_by_others_ = false;
   EventLimits event_limits_;
   World world_;
   store::testing::FaultyDisk disk_;

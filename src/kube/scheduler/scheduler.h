@@ -230,6 +230,9 @@ class Scheduler {
   std::string uid_of(std::string_view name_space, std::string_view name) const;
   /// nullptr: it is not known.
   const PodObject* find_pod(const std::string& uid) const;
+  bool has_claim(std::string_view name_space, std::string_view name) const {
+    return claims_.pools().claim(name_space, name) != nullptr;
+  }
   /// Where a pod that is known has, or is to have, its place; "": it waits.
   std::string node_of(const std::string& uid) const;
   /// UUIDs of the GPUs that a pod is known to have there, by limits and by claims.

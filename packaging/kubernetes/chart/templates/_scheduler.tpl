@@ -7,6 +7,43 @@ app.kubernetes.io/name: {{ include "drover.name" . }}-scheduler
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- /* All that decides where pods go. */ -}}
+{{- define "drover.viewRules" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list]
+- apiGroups: [""]
+  resources: [nodes, namespaces, persistentvolumeclaims, persistentvolumes]
+  verbs: [list]
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses, csinodes, csidrivers, csistoragecapacities]
+  verbs: [list]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list]
+- apiGroups: [resource.k8s.io]
+  resources: [deviceclasses, devicetaintrules, resourceclaims, resourceslices]
+  verbs: [list]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaimtemplates]
+  verbs: [get]
+- apiGroups: [scheduling.k8s.io, scheduling.x-k8s.io, scheduling.volcano.sh, scheduling.run.ai]
+  resources: [podgroups]
+  verbs: [get, list]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
+- apiGroups: [jobset.x-k8s.io, leaderworkerset.x-k8s.io]
+  resources: [jobsets, leaderworkersets]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [jaxjobs, mpijobs, mxjobs, paddlejobs, pytorchjobs, tfjobs, xgboostjobs]
+  verbs: [get]
+- apiGroups: [drover.dev]
+  resources: [queues, quotas]
+  verbs: [list]
+{{- end -}}
+
 {{- define "drover.migClass" -}}
 {{- eq .Values.driverName "gpu.nvidia.com" | ternary "mig.nvidia.com" (printf "mig.%s" .Values.driverName) -}}
 {{- end -}}
