@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/client/testing/fake_api.h"
+#include "pods/gpu_claim.h"
 #include "pods/pod_view.h"
 
 namespace drover::pods {
@@ -57,21 +58,22 @@ class ForecastTest : public ::testing::Test {
 
 TEST_F(ForecastTest, GivesSharesAndGroupsTheClaimsThatTheyWouldHave) {
   make_node("a", 0);
+  for (const auto* plural : {"resourceslices", "deviceclasses", "resourceclaims"})
+    api_.serve({"resource.k8s.io", "v1", plural});
   json devices = json::array();
   for (const auto* uuid : {"GPU-1", "GPU-2"})
     devices.push_back({{"name", uuid},
                        {"allowMultipleAllocations", true},
                        {"attributes", {{"uuid", {{"string", uuid}}}, {"type", {{"string", "gpu"}}}}},
                        {"capacity", {{"share", {{"value", "1000"}}}, {"memory", {{"value", "16Gi"}}}}}});
-  ASSERT_TRUE(api_.create(
-      {kube::kResourceSlices},
-      {{"metadata", {{"name", "slice"}}},
-       {"spec",
-        {{"driver", kGpuClass},
-         {"nodeName", "a"},
-         {"pool", {{"name", "a"}, {"generation", 1}, {"resourceSliceCount", 1}}},
-         {"devices", devices}}}}));
-  ASSERT_TRUE(api_.create({kube::kDeviceClasses},
+  ASSERT_TRUE(api_.create({kube::Resource{"resource.k8s.io", "v1", "resourceslices"}},
+                          {{"metadata", {{"name", "slice"}}},
+                           {"spec",
+                            {{"driver", kGpuClass},
+                             {"nodeName", "a"},
+                             {"pool", {{"name", "a"}, {"generation", 1}, {"resourceSliceCount", 1}}},
+                             {"devices", devices}}}}));
+  ASSERT_TRUE(api_.create({kube::Resource{"resource.k8s.io", "v1", "deviceclasses"}},
                           {{"metadata", {{"name", kGpuClass}}}, {"spec", json::object()}}));
   auto half = planned_task("half", 1), member = planned_task("member", 1);
   half.resources.share = {.milli = 500};
