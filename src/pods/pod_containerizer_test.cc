@@ -269,7 +269,8 @@ class ClaimTest : public PodContainerizerTest {
   }
   std::vector<json> claims() {
     std::vector<json> all;
-    for (const auto& claim : api_.list({kClaims, "drover-ann"})->items) all.push_back(*claim);
+    const auto list = api_.list({kClaims, "drover-ann"});
+    for (const auto& claim : list->items) all.push_back(*claim);
     return all;
   }
   /// By their names.
