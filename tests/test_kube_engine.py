@@ -59,12 +59,15 @@ class EngineTest(ClusterDaemonTest):
         def plan(**body):
             return self.daemon.api("POST", "/v1/plan", {"cpus": 0.1, "memory": "64MiB", **body})
 
-        small = plan(gpus=4)
-        self.assertTrue(small["starts_now"], small)
-        self.assertIn(small["members"][0]["node"], self.nodes)
-        self.assertEqual(len(small["members"][0]["gpus"]), 4)
-        gang = plan(gpus=8, gang={"size": 2})
-        self.assertEqual(sorted(member["node"] for member in gang["members"]), self.nodes)
+        def starts(**body):
+            planned = plan(**body)
+            return planned["starts_now"] and planned["members"]
+
+        gang = drover.wait_for(lambda: starts(gpus=8, gang={"size": 2}), lambda: f"both nodes to be free: {plan(gpus=8)}")
+        self.assertEqual(sorted(member["node"] for member in gang), self.nodes)
+        (small,) = starts(gpus=4)
+        self.assertIn(small["node"], self.nodes)
+        self.assertEqual(len(small["gpus"]), 4)
         low = self.daemon.submit("sleep", "1000", gpus=8)
         self.daemon.wait_until_running(low)
         other = self.daemon.submit("sleep", "1000", gpus=8)
