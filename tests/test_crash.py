@@ -51,7 +51,7 @@ class Client(threading.Thread):
         duration = str(round(self._random.uniform(0, 0.8), 3))
         # "ran" gets one line each time that the task is started.
         command = [program, "append", "ran", "line", ",", "sleep", duration, ",", "append", "ended", "line"]
-        fields = {"command": command, "memory": "64MiB", "cpus": 0.1, **({"image": self._image} if in_image else {}),
+        fields = {"command": command, "memory": drover.MEMORY, "cpus": 0.1, **({"image": self._image} if in_image else {}),
                   **self._random.choice(KINDS)}
         answer = self._daemon.api("POST", "/v1/tasks", fields)
         return [record["task"]["id"] for record in answer.get("tasks", [answer])]
