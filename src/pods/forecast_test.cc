@@ -6,6 +6,7 @@
 #include "kube/client/testing/fake_api.h"
 #include "pods/gpu_claim.h"
 #include "pods/pod_view.h"
+#include "pods/testing/tasks.h"
 
 namespace drover::pods {
 namespace {
@@ -15,20 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using testing::task_of_ann;
 
 const TimePoint kNoon{std::chrono::hours(24 * 365 * 60)};
-
-workload::Task planned_task(const std::string& id, int gpus) {
-  workload::Task task;
-  task.id = id;
-  task.name = "train";
-  task.image = "trainer:1";
-  task.user = {1000, 1000, {}, "ann", "/"};
-  task.owner = 1000;
-  task.owner_name = "ann";
-  task.resources = {.gpus = {{gpus, {}}}, .milli_cpus = 100, .memory_bytes = 1 << 20};
-  return task;
-}
 
 class ForecastTest : public ::testing::Test {
  protected:
@@ -75,7 +65,7 @@ TEST_F(ForecastTest, GivesSharesAndGroupsTheClaimsThatTheyWouldHave) {
                              {"devices", devices}}}}));
   ASSERT_TRUE(api_.create({kube::Resource{"resource.k8s.io", "v1", "deviceclasses"}},
                           {{"metadata", {{"name", kGpuClass}}}, {"spec", json::object()}}));
-  auto half = planned_task("half", 1), member = planned_task("member", 1);
+  auto half = task_of_ann("half", 1), member = task_of_ann("member", 1);
   half.resources.share = {.milli = 500};
   member.resources.group = "pair";
   for (const auto& task : {half, member}) {
@@ -89,7 +79,7 @@ TEST_F(ForecastTest, GivesSharesAndGroupsTheClaimsThatTheyWouldHave) {
 TEST_F(ForecastTest, SaysWhereItWouldGoAndMakesNothing) {
   make_node("a", 4);
   const auto asked = api_.requests().size();
-  const auto found = ask({planned_task("t", 2)});
+  const auto found = ask({task_of_ann("t", 2)});
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_THAT(found->decisions, SizeIs(1));
   EXPECT_EQ(found->decisions[0].node, "a");
@@ -102,8 +92,8 @@ TEST_F(ForecastTest, SaysWhereItWouldGoAndMakesNothing) {
 
 TEST_F(ForecastTest, SaysWhyItWouldWaitAndWhatHelps) {
   make_node("a", 4);
-  make_pod(planned_task("runs", 3), "a", "j");
-  const auto found = ask({planned_task("t", 2)});
+  make_pod(task_of_ann("runs", 3), "a", "j");
+  const auto found = ask({task_of_ann("t", 2)});
   ASSERT_TRUE(found);
   EXPECT_THAT(found->decisions, IsEmpty());
   ASSERT_THAT(found->reasons, SizeIs(1));
@@ -117,7 +107,7 @@ TEST_F(ForecastTest, AGangStartsAsAWholeOrNotAtAll) {
   const auto gang_of = [](int size, int gpus) {
     std::vector<workload::Task> tasks;
     for (int rank = 0; rank < size; ++rank) {
-      tasks.push_back(planned_task("g-" + std::to_string(rank), gpus));
+      tasks.push_back(task_of_ann("g-" + std::to_string(rank), gpus));
       tasks.back().gang = workload::GangMembership{"g", rank, size, {}};
     }
     return tasks;
@@ -130,9 +120,9 @@ TEST_F(ForecastTest, AGangStartsAsAWholeOrNotAtAll) {
 
 TEST_F(ForecastTest, TellsWhoseTasksMakeRoom) {
   make_node("a", 4);
-  make_pod(planned_task("ours", 2), "a", "j");
-  make_pod(planned_task("theirs", 2), "a", "another");
-  auto urgent = planned_task("t", 4);
+  make_pod(task_of_ann("ours", 2), "a", "j");
+  make_pod(task_of_ann("theirs", 2), "a", "another");
+  auto urgent = task_of_ann("t", 4);
   urgent.priority = 5;
   const auto found = ask({urgent});
   EXPECT_THAT(found->decisions, IsEmpty());
@@ -141,7 +131,7 @@ TEST_F(ForecastTest, TellsWhoseTasksMakeRoom) {
 
 TEST_F(ForecastTest, WhatNoPodCanBeIsRefused) {
   make_node("a", 4);
-  auto task = planned_task("t", 1);
+  auto task = task_of_ann("t", 1);
   task.privileged = true;
   EXPECT_EQ(ask({task}).error().path, "/privileged");
 }

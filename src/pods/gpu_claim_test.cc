@@ -6,6 +6,7 @@
 #include <set>
 
 #include "pods/pod_writer.h"
+#include "pods/testing/tasks.h"
 
 namespace drover::pods {
 namespace {
@@ -17,14 +18,7 @@ using workload::Task;
 const PodSettings kClaimSettings{.journal = "j"};
 
 Task half() {
-  Task task;
-  task.id = "6fcb514b0d1c";
-  task.name = "notebook";
-  task.image = "notebook:1";
-  task.user = {1000, 1001, {}, "ann", "/home/ann"};
-  task.owner = 1000;
-  task.owner_name = "ann";
-  task.resources = {.gpus = {{1, {}}}, .milli_cpus = 1000, .memory_bytes = 1 << 20};
+  auto task = testing::task_of_ann("6fcb514b0d1c", 1);
   task.resources.share.milli = 500;
   return task;
 }

@@ -4,13 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-
 #include "base/eventually.h"
-#include "base/fake_tree.h"
-#include "kube/client/testing/fake_api.h"
 #include "pods/log_copy.h"
 #include "pods/pod_sandbox.h"
+#include "pods/testing/pod_life.h"
 
 namespace drover::pods {
 namespace {
@@ -24,127 +21,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kPatience = 10s;
 const std::string kPod = "drover-ann/t-0";
 
-/// What the watcher is told, in order, as lines.
-class Told {
- public:
-  container::Watcher watcher() {
-    container::Watcher watcher;
-    watcher.started = [this](const auto& id, const auto&) { add("started " + id); };
-    watcher.ended = [this](const auto& id, const workload::Ending& ending) {
-      add(fmt::format("ended {}{}{}{}{}", id, ending.lost ? " lost" : fmt::format(" {}", ending.exit_status),
-                      ending.stopped ? " stopped" : "", ending.message.empty() ? "" : ": ", ending.message));
-    };
-    watcher.log = [this](const auto& line) { add("log " + line); };
-    watcher.placed = [this](const auto& id, int attempt, const auto& place) {
-      add(fmt::format("placed {} {} {} {}", id, attempt, place.node, fmt::join(place.gpus, ",")));
-    };
-    watcher.waits = [this](const auto& id, const auto& why) { add(fmt::format("waits {}: {}", id, why)); };
-    watcher.evicted = [this](const auto& id, int attempt, const auto& why) {
-      add(fmt::format("evicted {} {}: {}", id, attempt, why));
-    };
-    watcher.put_back = [this](const auto& id, int attempt, const auto& why) {
-      add(fmt::format("put back {} {}: {}", id, attempt, why.message));
-    };
-    watcher.failed = [this](const auto& id, int attempt, const auto& why) {
-      add(fmt::format("failed {} {}: {}", id, attempt, why.message));
-    };
-    return watcher;
-  }
-  /// Until there are so many lines.
-  std::vector<std::string> lines(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [&] { return lines_.size() >= count; });
-    return lines_;
-  }
-
- private:
-  void add(std::string line) {
-    const std::lock_guard lock(mutex_);
-    lines_.push_back(std::move(line));
-    changed_.notify_all();
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> lines_;
-};
-
-class PodContainerizerTest : public ::testing::Test {
- protected:
-  void begin() {
-    PodContainerizerOptions options{
-        .pods = {.journal = "j"}, .state = folder_.root(), .watcher = told_.watcher()};
-    options.again = 20ms;
-    options.streams.last_words = 2s;
-    options.agents = agents_;
-    auto made = PodContainerizer::create(api_, std::move(options));
-    ASSERT_TRUE(made) << made.error().message;
-    pods_ = std::move(*made);
-  }
-  void SetUp() override {
-    api_.honour_finalizers();
-    begin();
-  }
-
-  static container::Launch launch_of(int attempt = 0) {
-    container::Launch launch;
-    launch.task.id = "t";
-    launch.task.name = "train";
-    launch.task.image = "trainer:1";
-    launch.task.user = {::geteuid(), ::getegid(), {}, "ann", "/"};
-    launch.task.owner_name = "ann";
-    launch.task.resources = {.gpus = {{2, {}}}, .milli_cpus = 100, .memory_bytes = 1 << 20};
-    launch.attempt = attempt;
-    launch.record = "{}";
-    return launch;
-  }
-
-  static kube::ObjectPath path(int attempt = 0) {
-    return {kube::kPods, "drover-ann", pod_name("t", attempt)};
-  }
-  /// What the API server gives out as what the container has written.
-  void node_logs(const std::string& text, int attempt = 0) {
-    auto log = path(attempt);
-    log.subresource = "log";
-    api_.set_text(log, text);
-  }
-  std::optional<json> pod(int attempt = 0) {
-    const auto found = api_.get(path(attempt));
-    return found ? std::optional(*found) : std::nullopt;
-  }
-  void bind(int attempt = 0) {
-    const json binding = {{"metadata", {{"annotations", {{"drover.dev/gpus", "GPU-1,GPU-3"}}}}},
-                          {"target", {{"name", "n1"}}}};
-    auto where = path(attempt);
-    where.subresource = "binding";
-    ASSERT_TRUE(api_.create(where, binding));
-  }
-  void set_status(const json& status, int attempt = 0) {
-    ASSERT_TRUE(api_.patch(path(attempt), kube::PatchType::kMerge, {{"status", status}}));
-  }
-  static json container(const json& state) {
-    return {{"containerStatuses", json::array({{{"name", "task"}, {"state", state}}})}};
-  }
-  void run(int attempt = 0) {
-    set_status(container({{"running", {{"startedAt", "2026-11-27T14:00:00Z"}}}}), attempt);
-  }
-  void end(int status, int attempt = 0) {
-    set_status(container({{"terminated",
-                           {{"exitCode", status},
-                            {"startedAt", "2026-11-27T14:00:00Z"},
-                            {"finishedAt", "2026-11-27T14:00:07Z"}}}}),
-               attempt);
-  }
-  std::string output() { return read_file(pods_->sandbox("t") + "/stdout").value_or(""); }
-
-  FakeTree folder_;
-  Told told_;
-  kube::testing::FakeApi api_;
-  NodeAgents* agents_ = nullptr;
-  std::unique_ptr<PodContainerizer> pods_;
-};
+using PodContainerizerTest = testing::PodLife;
 
 TEST_F(PodContainerizerTest, SandboxesOfNodesAreFoundAgainAndGoWithTheTask) {
   std::vector<std::string> asked, uids;
@@ -256,84 +135,6 @@ TEST_F(PodContainerizerTest, WhoHasNoGpusSeesNoneWhateverItsImageAndItsUserSay) 
   EXPECT_EQ(named(*pod()), "void");
 }
 
-/// Of the namespace of ann.
-class ClaimTest : public PodContainerizerTest {
- protected:
-  static container::Launch launch_of(const std::string& id, const std::string& group) {
-    auto launch = PodContainerizerTest::launch_of();
-    launch.task.id = id;
-    launch.task.resources.gpus = {{1, {}}};
-    launch.task.resources.group = group;
-    if (group.empty()) launch.task.resources.share.milli = 500;
-    return launch;
-  }
-  std::vector<json> claims() {
-    std::vector<json> all;
-    const auto list = api_.list({kClaims, "drover-ann"});
-    for (const auto& claim : list->items) all.push_back(*claim);
-    return all;
-  }
-  /// By their names.
-  static std::vector<std::string> owners(const json& claim) {
-    std::vector<std::string> names;
-    for (const auto& owner : claim.at("metadata").at("ownerReferences")) names.push_back(owner.at("name"));
-    return names;
-  }
-  void remove_claim() {
-    ASSERT_TRUE(api_.remove({kClaims, "drover-ann", claims().at(0)["metadata"]["name"]}));
-  }
-};
-
-TEST_F(ClaimTest, IsMadeWithThePodAndSaysWhichGpusItHas) {
-  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
-  ASSERT_EQ(claims().size(), 1U);
-  EXPECT_THAT(owners(claims()[0]), ElementsAre("t-0"));
-  EXPECT_EQ(claims()[0]["metadata"]["ownerReferences"][0]["uid"], (*pod())["metadata"]["uid"]);
-  auto where = path();
-  where.subresource = "binding";
-  ASSERT_TRUE(api_.create(where, {{"metadata", {{"annotations", {{"drover.dev/claimed-gpus", "GPU-7"}}}}},
-                                  {"target", {{"name", "n1"}}}}));
-  EXPECT_THAT(told_.lines(1), ElementsAre("placed t 0 n1 GPU-7"));
-}
-
-TEST_F(ClaimTest, OfAGroupIsOneAndAllMembersOwnIt) {
-  for (const auto* id : {"one", "two"}) ASSERT_TRUE(pods_->launch(launch_of(id, "demo")));
-  ASSERT_EQ(claims().size(), 1U);
-  EXPECT_THAT(owners(claims()[0]), ElementsAre("one-0", "two-0"));
-  auto bobs = launch_of("bobs", "demo");
-  bobs.task.owner_name = bobs.task.user.name = "bob";
-  ASSERT_TRUE(pods_->launch(bobs));
-  EXPECT_EQ(claims().size(), 1U);
-  EXPECT_EQ(api_.list({kClaims, "drover-bob"})->items.size(), 1U);
-}
-
-TEST_F(ClaimTest, IsMadeInAnotherLifeOrWhenSomebodyHasRemovedIt) {
-  ASSERT_TRUE(pods_->launch(launch_of("t", "demo")));
-  pods_.reset();
-  remove_claim();
-  begin();
-  ASSERT_TRUE(pods_->recover("t", 0));
-  EXPECT_EQ(claims().size(), 1U);
-  const auto why =
-      fmt::format("resourceclaim \"{}\" not found", claims()[0]["metadata"]["name"].get<std::string>());
-  remove_claim();
-  set_status(
-      {{"conditions", json::array({{{"type", "PodScheduled"}, {"status", "False"}, {"message", why}}})}});
-  EXPECT_TRUE(eventually([&] { return claims().size() == 1; }));
-}
-
-TEST_F(ClaimTest, WaitsUntilThatOfAnEarlierTaskIsGone) {
-  ASSERT_TRUE(pods_->launch(launch_of("one", "demo")));
-  const kube::ObjectPath path{kClaims, "drover-ann", claims().at(0)["metadata"]["name"]};
-  ASSERT_TRUE(api_.patch(path, kube::PatchType::kMerge, {{"metadata", {{"finalizers", {"x/y"}}}}}));
-  ASSERT_TRUE(api_.remove(path));
-  ASSERT_TRUE(pods_->launch(launch_of("two", "demo")));
-  EXPECT_THAT(told_.lines(1),
-              Contains(HasSubstr("waits two: waits until the cluster has removed the claim")));
-  ASSERT_TRUE(api_.patch(path, kube::PatchType::kMerge, {{"metadata", {{"finalizers", json::array()}}}}));
-  EXPECT_TRUE(eventually([&] { return claims().size() == 1 && owners(claims()[0]).back() == "two-0"; }));
-}
-
 TEST_F(PodContainerizerTest, SaysWhyItWaits) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   set_status({{"conditions", json::array({{{"type", "PodScheduled"},
@@ -441,23 +242,6 @@ TEST_F(PodContainerizerTest, APodThatWasMadeByALifeBeforeIsTakenOver) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   run();
   EXPECT_TRUE(eventually([&] { return std::ranges::count(told_.lines(1), "started t") == 1; }));
-}
-
-TEST_F(PodContainerizerTest, SecretsAreThereBeforeThePodAndGoWithIt) {
-  auto launch = launch_of();
-  launch.task.environment.edit()["TOKEN"] = "hidden";
-  launch.secrets = {"TOKEN"};
-  ASSERT_TRUE(pods_->launch(launch));
-  std::vector<std::string> written;
-  for (const auto& request : api_.requests()) {
-    const auto& kind = request.path.resource.plural;
-    if (request.verb != "list" && (kind == "secrets" || kind == "pods")) written.push_back(kind);
-    if (kind == "pods") EXPECT_EQ(request.body.find("hidden"), std::string::npos);
-  }
-  EXPECT_THAT(written, ElementsAre("secrets", "pods", "secrets"));
-  const auto secret = api_.get({{"", "v1", "secrets"}, "drover-ann", pod_name("t", 0)});
-  ASSERT_TRUE(secret);
-  EXPECT_EQ(secret->at("metadata").at("ownerReferences")[0].at("uid"), pod()->at("metadata").at("uid"));
 }
 
 TEST_F(PodContainerizerTest, WhatComesTooLateIsLetGo) {

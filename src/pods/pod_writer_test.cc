@@ -8,6 +8,7 @@
 #include "kube/scheduler/gpu_request.h"
 #include "pods/pod_place.h"
 #include "pods/pod_view.h"
+#include "pods/testing/tasks.h"
 
 namespace drover::pods {
 namespace {
@@ -19,15 +20,9 @@ using workload::Task;
 const PodSettings kSettings{.journal = "j"};
 
 Task task() {
-  Task task;
-  task.id = "6fcb514b0d1c";
-  task.name = "train";
-  task.image = "trainer:1";
+  auto task = testing::task_of_ann("6fcb514b0d1c", 2);
   task.command = std::vector<std::string>{"python3", "train.py"};
-  task.user = {1000, 1001, {4, 20}, "ann", "/home/ann"};
-  task.owner = 1000;
-  task.owner_name = "ann";
-  task.resources = {.gpus = {{2, {}}}, .milli_cpus = 1500, .memory_bytes = 1ULL << 30};
+  task.user.groups = {4, 20};
   task.grace = std::chrono::milliseconds(2500);
   return task;
 }

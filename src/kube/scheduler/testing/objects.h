@@ -110,6 +110,17 @@ inline std::vector<std::string> started(const Round& round) {
   return lines;
 }
 
+/// "train: a/gpu-1" for each device that claims get.
+inline std::vector<std::string> devices_in(const Round& round) {
+  std::vector<std::string> devices;
+  for (const auto& start : round.starts)
+    for (const auto& binding : start.bindings)
+      for (const auto& claim : binding.claims)
+        for (const auto& device : claim.allocation->devices)
+          devices.push_back(fmt::format("{}: {}/{}", binding.pod.name, device.id.pool, device.id.device));
+  return devices;
+}
+
 inline std::vector<std::string> reasons_of(const Round& round, const std::string& name) {
   const auto found = round.waiting.find("uid-" + name);
   return found == round.waiting.end() ? std::vector<std::string>{} : placement::describe(found->second);
