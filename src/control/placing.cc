@@ -73,19 +73,15 @@ void ask(Draft& draft, const std::string& id) {
 /// Whoever places says which GPUs it has; how much of each, the task says itself.
 void give_share(const workload::Share& share, const placement::Node* node, placement::Grant& grant) {
   if (share.whole()) return;
-  __extension__ using Product = unsigned __int128;
-  Product all = 0;
+  std::uint64_t all = 0;  // unknown
   if (node != nullptr)
     for (const auto& device : node->inventory.devices)
       if (device.uuid == grant.uuid) all = device.memory_bytes.value_or(0);
-  if (share.memory_bytes > 0) {
-    grant.memory_bytes = share.memory_bytes;
-    if (all > 0)
-      grant.milli = static_cast<int>(std::min<Product>(1000, Product{share.memory_bytes} * 1000 / all));
-  } else {
-    grant.milli = share.milli;
-    grant.memory_bytes = static_cast<std::uint64_t>(all * static_cast<unsigned>(share.milli) / 1000);
-  }
+  grant.memory_bytes = share.memory_bytes;
+  if (all < share.memory_bytes) return;
+  const auto held = workload::held_of(share, all);
+  grant.milli = held.milli;
+  grant.memory_bytes = held.memory_bytes;
 }
 
 }  // namespace

@@ -8,18 +8,9 @@
 namespace drover::placement {
 namespace {
 
-/// What a share takes of a device (request.h): memory rounded down, thousandths rounded down.
 Part part_of(const Share& share, const DeviceKind& device, int index) {
-  const auto memory = device.memory_bytes;
-  if (share.memory_bytes == 0) {
-    const auto milli = static_cast<std::uint64_t>(share.milli);
-    const auto bytes = memory / 1000 * milli + memory % 1000 * milli / 1000;
-    return {index, share.milli, static_cast<std::int64_t>(bytes)};
-  }
-  if (share.memory_bytes > memory) return {index, 0, 0};  // no claim allows this device
-  __extension__ using Wide = unsigned __int128;
-  return {index, static_cast<std::int32_t>(Wide{share.memory_bytes} * 1000 / memory),
-          static_cast<std::int64_t>(share.memory_bytes)};
+  const auto held = workload::held_of(share, device.memory_bytes);
+  return {index, held.milli, static_cast<std::int64_t>(held.memory_bytes)};
 }
 
 std::vector<ClaimMask> claims_up_to(const Request& request, const NodeKind& kind, Dimension up_to) {

@@ -47,6 +47,10 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
+/// Both amounts that a share holds of a GPU with so much memory; nothing of one with less memory than it asks
+/// for.
+Share held_of(const Share& share, std::uint64_t memory_bytes);
+
 /// The weakest pair of the chosen GPUs is at least this near: so many NVLinks, or a PCIe level.
 struct Interconnect {
   int min_nvlinks = 0;

@@ -18,12 +18,6 @@ Job job_of_size(const std::string& id, std::size_t size) {
   return job;
 }
 
-std::uint64_t memory_of_part(const gpu::Device& device, int milli) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>(Wide{device.memory_bytes.value_or(0)} * static_cast<unsigned>(milli) /
-                                    1000);
-}
-
 /// What a GPU, or a part of one, has of memory, which pods do not tell. False when the cluster does not know
 /// one of them.
 bool complete(placement::Decision& decision, const placement::Cluster& cluster) {
@@ -33,7 +27,9 @@ bool complete(placement::Decision& decision, const placement::Cluster& cluster) 
   return std::ranges::all_of(decision.gpus, [&](placement::Grant& grant) {
     const auto device = std::ranges::find(devices, grant.uuid, &gpu::Device::uuid);
     if (device == devices.end()) return false;
-    if (grant.memory_bytes == 0) grant.memory_bytes = memory_of_part(*device, grant.milli);
+    if (grant.memory_bytes == 0)
+      grant.memory_bytes =
+          workload::held_of({.milli = grant.milli}, device->memory_bytes.value_or(0)).memory_bytes;
     return true;
   });
 }
