@@ -13,6 +13,7 @@
 
 #include "base/end_signals.h"
 #include "base/files.h"
+#include "base/in_parallel.h"
 #include "base/users.h"
 #include "cluster_objects.h"
 #include "daemon.h"
@@ -21,6 +22,7 @@
 #include "kube/client/informer.h"
 #include "kube/client/server_version.h"
 #include "leadership.h"
+#include "pods/busy_pods.h"
 #include "pods/cluster_nodes.h"
 #include "pods/forecast.h"
 #include "pods/node_agents.h"
@@ -107,17 +109,29 @@ std::map<std::string, placement::Free> sum(const std::vector<std::shared_ptr<con
   return sums;
 }
 
+/// Where the pods of a task were, the latest last.
+std::vector<pods::SandboxPlace> places_of(const std::string& state, const std::string& task) {
+  const auto folder = Directory::open(fmt::format("{}/tasks/{}", state, task));
+  return folder ? pods::places_of(*folder) : std::vector<pods::SandboxPlace>();
+}
+
 /// What tasks keep here, and on the nodes that have their sandboxes.
 std::map<std::string, Result<std::uint64_t>> with_nodes(const std::string& state, pods::NodeAgents& agents,
                                                         std::map<std::string, Result<std::uint64_t>> space) {
-  for (auto& [task, bytes] : space) {
-    const auto folder = Directory::open(fmt::format("{}/tasks/{}", state, task));
-    if (!folder || !bytes) continue;
-    for (const auto& place : pods::places_of(*folder)) {
-      const auto sizes = agents.sizes(place.node);
-      if (const auto found = sizes.find(place.uid); found != sizes.end()) *bytes += found->second;
-    }
-  }
+  std::map<std::string, std::vector<std::pair<std::string, Result<std::uint64_t>*>>> by_node;  // by uid
+  for (auto& [task, bytes] : space)
+    if (bytes)
+      for (const auto& place : places_of(state, task)) by_node[place.node].emplace_back(place.uid, &bytes);
+  struct Asked {
+    std::string node;
+    std::map<std::string, std::uint64_t> sizes;
+  };
+  std::vector<Asked> nodes;
+  for (const auto& [node, tasks] : by_node) nodes.push_back({node, {}});
+  in_parallel(nodes, pods::kNodesAtOnce, [&](Asked& asked) { asked.sizes = agents.sizes(asked.node); });
+  for (const auto& [node, sizes] : nodes)
+    for (const auto& [uid, bytes] : by_node.at(node))
+      if (const auto found = sizes.find(uid); found != sizes.end()) **bytes += found->second;
   return space;
 }
 
@@ -168,13 +182,22 @@ class ClusterDaemon {
       return agents_ ? with_nodes(options_.state, *agents_, task_space(options_.state, tasks))
                      : task_space(options_.state, tasks);
     };
+    if (busy_pods_)
+      ports.busy_tasks = [this](const auto&, const auto& tasks) {
+        std::map<std::string, std::vector<pods::SandboxPlace>> places;
+        for (const auto& task : tasks) places[task.id] = places_of(options_.state, task.id);
+        return busy_pods_->find(places);
+      };
     ports.check_task = [settings = pods.pods](const auto& task, const auto& rules) {
       return pods::check_task(task, rules, settings);
     };
-    ports.forecast = [this, asked = pods::ForecastOptions{pods.pods, version}](const auto& tasks) {
+    const pods::ForecastOptions asked{pods.pods, version, placement::node_policy(options_.placement).value()};
+    ports.forecast = [this, asked](const auto& tasks) {
       return pods::forecast(*api_, tasks, asked, wall_clock());
     };
-    ports.check_rules = pods::check_rules;
+    ports.check_rules = [settings = pods.pods](const auto& rules) {
+      return pods::check_rules(rules, settings);
+    };
     ports.keep_rules = [this](const auto& rules) { rules_->keep(rules); };
     ports.problems = [this, own = std::move(ports.problems)] {
       auto problems = own ? own() : std::vector<Error>{};
@@ -226,6 +249,8 @@ class ClusterDaemon {
     if (name_space.empty()) name_space = api_->config().name_space;
     if (name_space.empty()) name_space = kAgentNamespace;
     agents_ = std::make_unique<pods::NodeAgents>(pods::connect_by_exec(*api_, api_->config(), name_space));
+    busy_pods_ =
+        std::make_unique<pods::BusyPods>(*agents_, [](const auto& line) { spdlog::warn("{}", line); });
     return agents_.get();
   }
 
@@ -239,6 +264,7 @@ class ClusterDaemon {
   std::unique_ptr<FencedApi> fenced_;  ///< the same, for what is written
   std::stop_source stop_;              ///< of what is asked of it
   std::unique_ptr<pods::NodeAgents> agents_;
+  std::unique_ptr<pods::BusyPods> busy_pods_;  ///< of one thread of the pool at a time
   std::unique_ptr<pods::RuleKeeper> rules_;
   Daemon daemon_{options_};  ///< uses what stands above
   // They go first: they post to the daemon.

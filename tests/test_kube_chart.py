@@ -138,6 +138,10 @@ class ChartTest(unittest.TestCase):
         name = "drover-control-plane"
         deployment = objects["Deployment", name]
         arguments = re.findall(r"- (--[a-z-]+)(?:=(.*))?$", deployment, re.MULTILINE)
+        self.assertNotIn("--placement", deployment)
+        rendered = self.helm.template(values={"scheduler": {"enabled": True, "policy": "spread"}, "controlPlane": CONTROL_PLANE})
+        for argument in ("--policy=spread", "--placement=spread"):
+            self.assertIn(f"- {argument}\n", rendered)
         for argument in (("--engine", "kubernetes"), ("--objects", ""), ("--state", "/var/lib/drover"), ("--lease", name), ("--listen", "0.0.0.0:9600"),
                          ("--insecure-listen", ""), ("--host-name", f"{name}.kube-system.svc"), ("--scheduler", "other"),
                          ("--executor-endpoint", f"{name}.kube-system.svc:9600"), ("--helper-image", "drover:0.1.0"), ("--default-image", "registry.test/base"), ("--log-level", "debug"),

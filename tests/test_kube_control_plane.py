@@ -15,6 +15,7 @@ import kube
 from kube.machine import wait_for
 from kube_install import CHART, PATIENCE, VALUES, Helm, make_image
 from kube_node import GPU
+from test_export import EVERYTHING
 
 NAMESPACE, PLANE = "drover", "drover-control-plane"
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/services/http:{PLANE}:http/proxy"
@@ -163,6 +164,42 @@ class ControlPlaneTest(kube.ClusterTest):
         self.assertIn("2/2", self.drover("app", "ls").out)
         removed = self.drover("app", "rm", "/team/web", "--force")
         self.assertEqual(removed.status, 0, removed)
+
+    def test_what_one_machine_has_moves_here_and_back(self):
+        def moved(into, text):
+            file = self.folder / "everything.yaml"
+            file.write_text(text)
+            applied = into("apply", "--detach", file)
+            self.assertEqual(applied.status, 0, applied)
+
+        def runs(where):
+            return [(app["id"], app["tasksRunning"]) for app in json.loads(where("app", "ls", "--json").out)["apps"]]
+
+        machines = [drover.Daemon("dgx1-v100").start() for _ in range(2)]
+        for machine in machines:
+            self.addCleanup(machine.close)
+        here, other = (machine.cli for machine in machines)
+        self.addCleanup(self.remove_all_of, self.drover)
+        moved(here, EVERYTHING)
+        everything = here("export").out
+        moved(self.drover, everything)
+        wait_for(lambda: runs(self.drover) == [("/shop/web", 2)], lambda: f"{runs(self.drover)}; {self.drover('app', 'ls').out}; {self.log()}",
+                 timeout=PATIENCE)
+        self.assertEqual(self.drover("export").out, everything)
+        self.assertIn("unchanged", self.drover("apply", "--dry-run", self.folder / "everything.yaml").out)
+        for where in (here, self.drover):
+            self.remove_all_of(where)
+        moved(other, everything)
+        wait_for(lambda: runs(other) == [("/shop/web", 2)], lambda: runs(other), timeout=PATIENCE)
+        self.assertEqual(other("export").out, everything)
+        self.remove_all_of(other)
+
+    @staticmethod
+    def remove_all_of(where):
+        where("app", "rm", "/shop/web", "--force")
+        for words in (("job", "rm", "after"), ("job", "rm", "nightly"), ("queue", "rm", "lab/vision"), ("queue", "rm", "lab"),
+                      ("quota", "rm", "user:nobody")):
+            where(*words)
 
     def test_output_comes_while_it_runs_and_commands_run_in_its_container(self):
         task = self.drover("run", *SMALL, "--detach", "--", "/bin/sh", "-c", "echo begins; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo ends").out.strip()

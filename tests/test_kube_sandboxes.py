@@ -19,6 +19,7 @@ from kube_install import CHART, PATIENCE, VALUES, Helm
 from kube_node import GPU
 
 NAMESPACE, DRIVER = "drover", "sandbox.drover.dev"
+STATE = "/var/lib/kubelet/plugins/drover"  # the agents'
 KEPT = f"/var/lib/kubelet/plugins/{DRIVER}/kept"
 SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), services=True)
 VALUES_HERE = {**VALUES, "simulate": "k80", "roles": {"dra": False, "sandboxes": True},
@@ -196,6 +197,44 @@ class SandboxesTest(drover.DaemonTest):
         ended = self.daemon.wait_until_final(task, timeout=PATIENCE)
         self.assertIn("keeps on the disk grew to", ended["reason"])
         self.assertEqual(self.daemon.cli("rm", task).status, 0)
+
+    def work(self, percent):
+        """What the simulated GPUs of all nodes do from now on."""
+        for node in self.cluster.nodes:
+            file = node.path(f"{STATE}/sim/faults.yaml")
+            file.with_suffix(".new").write_text(json.dumps({str(gpu): {"utilization": {"gpu": percent}} for gpu in range(8)}))
+            file.with_suffix(".new").rename(file)
+
+    def test_a_task_whose_gpus_do_nothing_is_stopped(self):
+        self.addCleanup(self.work, 0)
+        self.work(60)
+        body = {"command": ["sleep", "1000"], "cpus": 0.1, "memory": "64MiB", "gpus": 1}
+        limited = self.daemon.api("POST", "/v1/tasks", {**body, "idle_timeout": "10s"})["task"]["id"]
+        forever = self.daemon.api("POST", "/v1/tasks", body)["task"]["id"]
+        self.daemon.wait_until_running(limited)
+        self.daemon.wait_until_running(forever)
+        time.sleep(15)
+        self.assertEqual(self.daemon.task(limited)["state"], "running")
+        # Of whom nobody tells, nobody says that he does nothing.
+        node = self.node_of(limited)
+        agent, = [pod for pod in agents(self.cluster) if pod["spec"]["nodeName"] == node.name]
+        before = self.starts()
+        self.kill_agent(agent["metadata"]["uid"])
+        self.work(0)
+        ended = self.daemon.wait_until_final(limited, timeout=PATIENCE)
+        self.assertEqual((ended["state"], ended["cause"]), ("failed", "idle"), ended)
+        self.assertIn("its GPUs did nothing for 10s", ended["reason"])
+        self.assertGreater(sum(self.starts().values()), sum(before.values()))
+        self.assertEqual(self.daemon.task(forever)["state"], "running")
+        self.daemon.stop_task(forever)
+        self.daemon.wait_until_final(forever)
+
+    def test_a_queue_says_how_long_gpus_may_do_nothing(self):
+        told = self.daemon.cli("queue", "set", "default", "--idle-timeout", "10s")
+        self.assertEqual(told.status, 0, told)
+        self.addCleanup(self.daemon.cli, "queue", "set", "default", "--idle-timeout", "none")
+        task = self.daemon.api("POST", "/v1/tasks", {"command": ["sleep", "1000"], "gpus": 1})["task"]["id"]
+        self.assertEqual(self.daemon.wait_until_final(task, timeout=PATIENCE)["cause"], "idle")
 
     def kill_agent(self, uid):
         """With SIGKILL; the kubelet starts it again."""

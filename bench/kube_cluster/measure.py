@@ -115,6 +115,8 @@ def throughput(arguments):
         with contextlib.closing(MeasuredCluster(gangs, claims=devices)) as cluster:
             cluster.start()
             cluster.load("nodes", count=arguments.nodes, devices=devices)
+            if arguments.apart:
+                cluster.set_apart()
             for name in chosen:
                 rows += throughput_rows(cluster, name, arguments)
     table(f"Pods bound a second, of {arguments.pods} that wait; {arguments.nodes} nodes; median (range) of {arguments.rounds} rounds",
@@ -278,6 +280,7 @@ def main():
     parser.add_argument("--flags", type=str.split, default=[], help="more flags of drover kube scheduler")
     parser.add_argument("--before", type=pathlib.Path, metavar="BINARY", help="another build of Drover, measured beside it")
     parser.add_argument("--without-kube", action="store_true", help="only Drover and what the API server takes")
+    parser.add_argument("--apart", action="store_true", help="in the part throughput, give the API server and etcd a CPU of their own")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("measure: needs root, as tests/kube does")

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
+import sys
 import threading
 import time
 
@@ -13,6 +14,7 @@ from measured import micro_time
 
 STATUS = "application/strategic-merge-patch+json"
 WRITERS = 8
+ATTEMPTS = 5
 
 
 class PretendedNodes:
@@ -20,8 +22,10 @@ class PretendedNodes:
 
     def __init__(self, socket, on_event):
         self.socket, self.on_event, self.writes, self.ending = socket, on_event, 0, False
+        self.trouble = []  # what a kubelet would have done, and did not come to pass
         self._local, self._mutex, self._done = threading.local(), threading.Lock(), {}
-        self._pool = concurrent.futures.ThreadPoolExecutor(WRITERS)
+        # What concerns one pod is one writer's: a pod that has ended must not run again.
+        self._writers = [concurrent.futures.ThreadPoolExecutor(1) for _ in range(WRITERS)]
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self):
@@ -30,7 +34,10 @@ class PretendedNodes:
 
     def __exit__(self, *failure):
         self.ending = True
-        self._pool.shutdown(cancel_futures=True)
+        for writer in self._writers:
+            writer.shutdown(cancel_futures=True)
+        if self.trouble:
+            print("pretended kubelets:", *self.trouble[:5], sep="\n  ", file=sys.stderr)
 
     def _follow(self):
         version = json.loads(self._ask("GET", "/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
@@ -43,12 +50,15 @@ class PretendedNodes:
                 self.on_event(event["type"], pod, time.monotonic())
                 if event["type"] != "DELETED" and pod["spec"].get("nodeName") and not self.ending:
                     self._act(pod)
+            if not self.ending:
+                self.trouble.append("the watch of pods has ended")
 
     def _act(self, pod):
         wanted = "ended" if "deletionTimestamp" in pod["metadata"] else "runs"
-        if self._done.get(pod["metadata"]["uid"]) not in (wanted, "ended"):
-            self._done[pod["metadata"]["uid"]] = wanted
-            self._pool.submit(self._end if wanted == "ended" else self._begin, pod)
+        uid = pod["metadata"]["uid"]
+        if self._done.get(uid) not in (wanted, "ended"):
+            self._done[uid] = wanted
+            self._writers[hash(uid) % WRITERS].submit(self._end if wanted == "ended" else self._begin, pod)
 
     def _begin(self, pod):
         number = len(self._done)
@@ -76,8 +86,16 @@ class PretendedNodes:
         self._write("PATCH", self._path(pod) + "/status", {"status": status})
 
     def _write(self, method, path, body):
-        with contextlib.suppress(ApiError):  # it is gone already
-            self._ask(method, path, body)
+        for attempt in range(ATTEMPTS):
+            try:
+                self._ask(method, path, body)
+                break
+            except (ApiError, OSError, http.client.HTTPException) as error:
+                if getattr(error, "status", 500) in (404, 409):  # it is gone already, or another is there
+                    break
+                if attempt == ATTEMPTS - 1:
+                    self.trouble.append(f"{method} {path}: {error}")
+                time.sleep(0.1 * 2 ** attempt)
         with self._mutex:
             self.writes += 1
 

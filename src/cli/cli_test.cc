@@ -60,6 +60,7 @@ TEST(Usage, TheParsersSentencesAreDroversOwn) {
       {{"run", "-m", "1G", "--mem", "2G"}, "--mem is given more than once"},
       {{"run", "--containerizer", "podman", "true"}, "--containerizer: 'podman' is none of oci, docker"},
       {{"serve", "--placement", "best"}, "--placement: 'best' is none of pack, spread, fragmentation"},
+      {{"serve", "--objects"}, "--objects: it is about a cluster, and tasks run on this machine"},
       {{"logs", "--tail", "many", "x"}, "--tail: 'many' is not"},
       {{"logs", "--tail", "-1", "x"}, "--tail: '-1' is not between 0 and 1000000"},
       {{"app", "scale", "web", "many"}, "'many' is not between 0 and 10000"},

@@ -17,7 +17,8 @@ std::map<std::string, IdleGpus::Job> IdleGpus::jobs() const {
   for (const auto& id : state_.active) {
     const auto& record = state_.tasks.at(id);
     const auto& limit = record.task.batch.idle_timeout;
-    if (!limit || record.state != control::TaskState::kRunning || record.gpus.empty()) continue;
+    if (!limit || record.state != control::TaskState::kRunning) continue;
+    if (record.task.resources.gpus.empty()) continue;
     auto& job = jobs[record.task.gang ? record.task.gang->id : id];
     job.tasks.push_back(id);
     job.may_be_idle = *limit;
@@ -33,10 +34,11 @@ void IdleGpus::inspect() {
   const auto now = loop_.steady();
   if (now < next_) return loop_.wake_at(next_);
   auto soon = kLatest;
-  std::set<std::string> gpus;
+  std::set<std::string> asked, gpus;
   for (const auto& [id, job] : watched) {
     busy_at_.try_emplace(id, now);
     soon = std::min(soon, std::max(kSoonest, job.may_be_idle / 10));
+    asked.insert(job.tasks.begin(), job.tasks.end());
     for (const auto& task : job.tasks)
       for (const auto& grant : state_.tasks.at(task).gpus) gpus.insert(grant.uuid);
   }
@@ -44,9 +46,14 @@ void IdleGpus::inspect() {
   std::vector<gpu::Device> devices;
   for (const auto& device : state_.machine().inventory.devices)
     if (gpus.contains(device.uuid)) devices.push_back(device);
+  // Others may have a share of the same GPUs.
+  auto tasks = processes_.of_tasks();
+  std::erase_if(tasks, [&](const auto& task) {
+    return !asked.contains(task.id) &&
+           std::ranges::none_of(task.gpus, [&](const auto& gpu) { return gpus.contains(gpu); });
+  });
   probing_ = true;
-  // All tasks: others may have a share of the same GPUs.
-  loop_.pool(0, [this, devices = std::move(devices), tasks = processes_.of_tasks()] {
+  loop_.pool(0, [this, devices = std::move(devices), tasks = std::move(tasks)] {
     loop_.post([this, busy = probe_(devices, tasks)] { found(busy); });
   });
 }

@@ -69,8 +69,9 @@ struct Ports : Loop {
   /// What still runs of each of these tasks, in words: "process 7 (train) hangs in the kernel". Called on the
   /// pool; looks at every process of the machine. May be empty: then nobody asks.
   std::function<std::map<std::string, std::string>(const std::vector<TaskProcesses>&)> what_still_runs;
-  /// Which of these tasks made these GPUs work since it was asked last, or may have: not every driver says.
-  /// Called on the pool. May be empty: then nobody asks.
+  /// Which of these tasks made GPUs work since it was asked last, or may have: not every driver says. They
+  /// are all that have, or share, these GPUs of this machine; on a cluster none are named. Called on the
+  /// pool. May be empty: then nobody asks.
   std::function<std::set<std::string>(const std::vector<gpu::Device>&, const std::vector<TaskProcesses>&)>
       busy_tasks;
   /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are

@@ -35,6 +35,8 @@ class KubeGpus {
   gpu::Health health() const { return watch_.health(); }
   /// What they do now, by UUID; waits for those that are slow, but not for long.
   std::map<std::string, gpu::GpuUsage> usage() { return usage_.sample(inventory().devices); }
+  /// The same for one who asks again and again what was done meanwhile: nobody else asks here.
+  std::map<std::string, gpu::GpuUsage> work_done() { return work_done_.sample(inventory().devices); }
   /// GPUs and MIG devices for the device plugin; those instances are not among them that are `made` for
   /// claims.
   kube::PluginDevices plugin_devices(const std::set<gpu::MigPart>& made, kube::MigStrategy strategy) const;
@@ -59,6 +61,7 @@ class KubeGpus {
   std::shared_ptr<const Hardware> hardware_;
   // These end first: they ask the hardware.
   gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};
+  gpu::UsageSampler work_done_{[this] { return hardware_->shared_nvml(); }};
   gpu::InventoryWatch watch_;
 };
 

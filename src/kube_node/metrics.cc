@@ -45,9 +45,8 @@ std::string KubeMetrics::page() {
   // First: who has started to use a GPU since then is not told of, and who is, is known to the others by now.
   metrics::MachineFacts machine{options_.node_name, gpus_.inventory(), gpus_.health(), gpus_.usage(), {}, {},
                                 gpus_.mig()};
-  kubelet_.on_answer(
-      kube::list_pod_resources(options_.kubelet + "/pod-resources/kubelet.sock", kPatienceOfPage)
-          .map([](kube::PodResources&& told) { return std::move(told.containers); }));
+  kubelet_.on_answer(kube::list_pod_resources(kube::pod_resources_socket(options_.kubelet), kPatienceOfPage)
+                         .map([](kube::PodResources&& told) { return std::move(told.containers); }));
   runtime_.on_answer(kube::list_containers(options_.runtime_endpoint, kPatienceOfPage));
   const auto running = runtime_.last.value_or(std::vector<kube::RunningContainer>{});
   machine.holders = kube::gpu_holders(machine.inventory, machine.mig, {options_.driver, options_.node_name},

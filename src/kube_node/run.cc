@@ -36,6 +36,7 @@
 #include "kube_node/checks.h"
 #include "kube_node/gpus.h"
 #include "kube_node/hook.h"
+#include "kube_node/idle.h"
 #include "kube_node/metrics.h"
 #include "kube_node/sandboxes.h"
 #include "log_setup.h"
@@ -104,10 +105,6 @@ bool is_among(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-std::string resources_socket(const cli::KubeNodeOptions& options) {
-  return options.kubelet + "/pod-resources/kubelet.sock";
-}
-
 kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
                                        const kube::PluginConfig& config) {
   kube::NodeReportOptions report;
@@ -118,7 +115,7 @@ kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
   report.events = is_among(options.report, "events");
   report.feature_file = options.feature_file;
   report.config = config;
-  report.containers = [socket = resources_socket(options)] {
+  report.containers = [socket = kube::pod_resources_socket(options.kubelet)] {
     return kube::list_pod_resources(socket, kPatience).map([](kube::PodResources&& told) {
       return std::move(told.containers);
     });
@@ -379,7 +376,7 @@ class Node {
   Result<kube::PodResources> look_at_users(std::chrono::milliseconds patience) {
     const std::lock_guard lock(users_mutex_);
     const auto asked = kube::Usage::Clock::now();
-    auto told = kube::list_pod_resources(resources_socket(options_), patience);
+    auto told = kube::list_pod_resources(kube::pod_resources_socket(options_.kubelet), patience);
     if (!told) return told;
     // Later: whoever still runs now has not given back what the kubelet did not tell of.
     const auto running = kube::list_pod_uids(options_.runtime_endpoint, patience);
@@ -400,7 +397,8 @@ class Node {
   kube::NodePods pods_;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
-  KubeSandboxes sandboxes_{options_, DROVER_VERSION, warn};
+  KubeIdle idle_{options_, gpus_};
+  KubeSandboxes sandboxes_{options_, DROVER_VERSION, [this] { return idle_.look(); }, warn};
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},

@@ -20,8 +20,9 @@ namespace drover {
 
 class KubeSandboxes {
  public:
-  /// `version`: of this program. `log` gets sentences, from any thread.
-  KubeSandboxes(const cli::KubeNodeOptions& options, std::string version,
+  /// `version`: of this program. `idle` tells the control plane of pods. `log` gets sentences, from any
+  /// thread.
+  KubeSandboxes(const cli::KubeNodeOptions& options, std::string version, kube::TellIdle idle,
                 std::function<void(const std::string& sentence)> log);
 
   /// Begins to serve, or sees to it that the kubelet still finds it.
@@ -38,6 +39,7 @@ class KubeSandboxes {
   const cli::KubeNodeOptions& options_;
   const bool is_on_;
   const std::string version_;
+  const kube::TellIdle idle_;
   const std::function<void(const std::string&)> log_;
   LogOnce trouble_, tidy_trouble_, label_trouble_;
   std::chrono::steady_clock::time_point next_telling_{};  ///< tell()'s alone

@@ -66,8 +66,10 @@ placement::Decision decision_of(const json& answer) {
 Result<placement::Forecast> forecast(kube::Api& api, const std::vector<workload::Task>& tasks,
                                      const ForecastOptions& options, TimePoint now) {
   const auto& settings = options.pods;
-  const kube::scheduler::SchedulerOptions deciding{
-      .name = settings.scheduler, .gpu_resource = settings.gpu_resource, .version = options.version};
+  const kube::scheduler::SchedulerOptions deciding{.name = settings.scheduler,
+                                                   .gpu_resource = settings.gpu_resource,
+                                                   .policy = options.policy,
+                                                   .version = options.version};
   Scheduler scheduler(deciding);
   // What nobody can read counts as absent, as for the scheduler, whose log tells of it.
   DROVER_CHECK_OK(kube::read_cluster(

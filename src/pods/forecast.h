@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "kube/client/api.h"
 #include "kube/client/server_version.h"
+#include "placement/cluster.h"
 #include "placement/forecast.h"
 #include "pods/pod_writer.h"
 
@@ -18,6 +19,7 @@ namespace drover::pods {
 struct ForecastOptions {
   PodSettings pods;
   kube::ServerVersion version;
+  placement::NodePolicy policy = placement::NodePolicy::kPack;  ///< the scheduler's
   std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 

@@ -21,6 +21,9 @@
 
 namespace drover::pods {
 
+/// Who asks many nodes asks so many at once.
+inline constexpr std::size_t kNodesAtOnce = 8;
+
 /// To one agent, as stream sockets that do not block.
 class AgentConnection {
  public:

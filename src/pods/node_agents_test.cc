@@ -9,6 +9,7 @@
 
 #include "base/fake_tree.h"
 #include "kube/sandboxes/service.h"
+#include "pods/busy_pods.h"
 #include "pods/log_copy.h"
 #include "pods/pod_sandbox.h"
 
@@ -65,7 +66,9 @@ class NodeAgentsTest : public ::testing::Test {
     const auto in = [] { return std::chrono::steady_clock::now() + 10s; };
     while (true) {
       const auto request = wire.receive_request(in());
-      if (!request || dies_.exchange(false) || !wire.send(kube::answer(*store_, *request), in())) return;
+      if (!request || dies_.exchange(false) ||
+          !wire.send(kube::answer(*store_, [this] { return idle_; }, *request), in()))
+        return;
     }
   }
   NodeAgents& agents(AgentLimits limits = {}) {
@@ -84,6 +87,7 @@ class NodeAgentsTest : public ::testing::Test {
   const std::string box_ = kubelet_ / fmt::format("pods/{}/volumes/kubernetes.io~csi/sandbox/mount", kUid);
   std::unique_ptr<kube::SandboxStore> store_;
   const User self_{::geteuid(), ::getegid(), {}, "me", "/"};
+  kube::IdleTimes idle_;
   std::atomic<int> connections_ = 0;
   std::atomic<bool> dies_ = false;
   std::vector<UniqueFd> silent_;
@@ -156,6 +160,25 @@ TEST_F(NodeAgentsTest, PlacesAreThoseOfAllAttempts) {
   EXPECT_THAT(places_of(folder()), ElementsAre(first, second));
   task_.file("places", "n1 ../../etc\nn2");
   EXPECT_TRUE(places_of(folder()).empty());
+}
+
+TEST_F(NodeAgentsTest, OnlyWhoIsKnownToDoNothingIsIdle) {
+  const std::string other = "22222222-2222-3333-4444-555555555555";
+  std::vector<std::string> told;
+  BusyPods pods(agents({.answer = 100ms, .idle = 30s, .spared = 10min}),
+                [&](const auto& sentence) { told.push_back(sentence); });
+  const std::map<std::string, std::vector<SandboxPlace>> tasks{
+      {"known", {{"dead", kUid}, {"n1", kUid}}}, {"unknown", {{"n1", other}}}, {"nowhere", {}}};
+  idle_ = {{kUid, 1h}};
+  EXPECT_THAT(pods.find(tasks), ElementsAre("known", "nowhere", "unknown"))
+      << "it is asked for the first time";
+  EXPECT_THAT(pods.find(tasks), ElementsAre("nowhere", "unknown"));
+  idle_ = {{kUid, 0ms}};
+  EXPECT_THAT(pods.find(tasks), ElementsAre("known", "nowhere", "unknown"));
+  EXPECT_THAT(told, ::testing::IsEmpty());
+  EXPECT_THAT(pods.find({{"lost", {{"dead", kUid}}}}), ElementsAre("lost"));
+  EXPECT_THAT(pods.find({{"lost", {{"dead", kUid}}}}), ElementsAre("lost"));
+  EXPECT_THAT(told, ElementsAre(HasSubstr("Whether GPUs do nothing on node 'dead' is not known")));
 }
 
 }  // namespace

@@ -294,8 +294,8 @@ class PodWriter {
     if (task_.privileged) refuse("/privileged", "on a cluster no task is privileged", "leave it out");
     if (!task_.devices.empty())
       refuse("/devices", "on a cluster no devices of other vendors are given so far", "leave them out");
-    if (task_.batch.idle_timeout)
-      refuse("/idle_timeout", "on a cluster nobody looks so far whether GPUs do nothing", "leave it out");
+    if (task_.batch.idle_timeout && !settings_.node_sandboxes)
+      refuse("/idle_timeout", "nobody looks whether GPUs do nothing", kIdleHint);
     if (task_.processes)
       refuse("/processes", "on a cluster the nodes say how many processes a task may have", "leave it out");
     if (!task_.name_space.empty())

@@ -31,9 +31,13 @@ struct PodSettings {
   std::string helper_image = {};   ///< has Drover, for what is done before a task begins; "": nothing is
   std::string name_space_prefix = "drover-";  ///< before the user's name
   bool host_paths = false;                    ///< whether tasks may have folders of their node
-  bool node_sandboxes = false;                ///< whether nodes keep the sandboxes
-  bool claims = true;  ///< whether the API server serves claims of devices (resource.k8s.io/v1)
+  bool node_sandboxes = false;  ///< whether nodes keep the sandboxes, and tell how busy GPUs are
+  bool claims = true;           ///< whether the API server serves claims of devices (resource.k8s.io/v1)
 };
+
+/// What helps where nobody looks whether GPUs do nothing.
+inline constexpr const char* kIdleHint =
+    "agents of nodes do: start the daemon with '--sandboxes node', or leave out the idle_timeout";
 
 /// One attempt.
 struct PodOrder {

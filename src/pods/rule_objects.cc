@@ -50,7 +50,7 @@ RuleObject object_of(const kube::Resource& resource, const char* kind, const std
 
 }  // namespace
 
-Status check_rules(const placement::Rules& rules) {
+Status check_rules(const placement::Rules& rules, const PodSettings& settings) {
   for (const auto& [path, queue] : rules.queues) {
     if (!is_name(path))
       return fail(
@@ -59,9 +59,11 @@ Status check_rules(const placement::Rules& rules) {
                       "'-' between the slashes, and {} of them at most",
                       path, kLongestName),
           "give it another name", "/queues");
-    if (queue.most.idle_timeout)
-      return fail(ErrorKind::kUnsupported, "On a cluster nobody looks so far whether GPUs do nothing",
-                  "leave out the idle_timeout of the queue '" + path + "'", "/queues");
+    if (queue.most.idle_timeout && !settings.node_sandboxes)
+      return fail(
+          ErrorKind::kUnsupported,
+          fmt::format("Nobody looks whether GPUs do nothing, which the queue '{}' has a limit for", path),
+          kIdleHint, "/queues");
   }
   for (const auto& [subject, quota] : rules.quotas)
     if (subject.kind == placement::SubjectKind::kNamespace)

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "kube/client/object.h"
 #include "placement/queues.h"
+#include "pods/pod_writer.h"
 
 namespace drover::pods {
 
@@ -24,7 +25,7 @@ struct RuleObject {
 };
 
 /// All that a cluster cannot be told, each with its place (placement::validate()).
-Status check_rules(const placement::Rules& rules);
+Status check_rules(const placement::Rules& rules, const PodSettings& settings);
 
 /// Of rules that check_rules() finds sound.
 std::vector<RuleObject> write_rules(const placement::Rules& rules, const std::string& journal,

@@ -54,7 +54,7 @@ TEST(RuleObjects, WhatAClusterCannotHaveIsRefusedInWords) {
   const auto why = [](auto change) {
     auto rules = some_rules();
     change(rules);
-    const auto checked = check_rules(rules);
+    const auto checked = check_rules(rules, {});
     return checked ? "" : to_string(checked.error());
   };
   EXPECT_EQ(why([](auto&) {}), "");
@@ -62,7 +62,7 @@ TEST(RuleObjects, WhatAClusterCannotHaveIsRefusedInWords) {
     EXPECT_THAT(why([&](auto& rules) { rules.queues[name].path = name; }), HasSubstr("can be called"))
         << name;
   EXPECT_THAT(why([](auto& rules) { rules.queues["a"].most.idle_timeout = std::chrono::seconds(5); }),
-              HasSubstr("idle_timeout"));
+              HasSubstr("--sandboxes node"));
   EXPECT_THAT(why([](auto& rules) { rules.quotas[{placement::SubjectKind::kNamespace, "n"}] = {}; }),
               HasSubstr("is a namespace"));
   EXPECT_THAT(why([](auto& rules) { rules.cordons["GPU-1"] = {}; }), HasSubstr("kubectl cordon"));

@@ -74,13 +74,7 @@ void add_serve_tcp(CLI::App& command, ServeOptions& options) {
       ->type_name("NAME");
 }
 
-void add_serve_engine(CLI::App& command, ServeOptions& options) {
-  command
-      .add_option("--engine", options.engine,
-                  "Where tasks run: local, on this machine, or kubernetes, as pods of a cluster")
-      ->check(one_of({"local", "kubernetes"}))
-      ->type_name("local|kubernetes")
-      ->capture_default_str();
+void add_serve_cluster(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--kubeconfig", options.kubeconfig,
                   "How to reach the cluster; $KUBECONFIG or the pod's ServiceAccount otherwise")
@@ -123,6 +117,27 @@ void add_serve_engine(CLI::App& command, ServeOptions& options) {
                    "On a cluster, run what its objects App, Schedule and Job define");
   command.add_flag("--allow-host-paths", options.allow_host_paths,
                    "On a cluster, let tasks have folders of their node");
+}
+
+void add_serve_engine(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--engine", options.engine,
+                  "Where tasks run: local, on this machine, or kubernetes, as pods of a cluster")
+      ->check(one_of({"local", "kubernetes"}))
+      ->type_name("local|kubernetes")
+      ->capture_default_str();
+  const auto others = command.get_options().size();
+  add_serve_cluster(command, options);
+  auto of_cluster = command.get_options();
+  of_cluster.erase(of_cluster.begin(), of_cluster.begin() + static_cast<std::ptrdiff_t>(others));
+  command.parse_complete_callback([&options, of_cluster] {
+    if (options.engine == "kubernetes") return;
+    for (const auto* option : of_cluster)
+      if (option->count() > 0)
+        throw CLI::ValidationError(option->get_name(),
+                                   "it is about a cluster, and tasks run on this machine; say '--engine "
+                                   "kubernetes' too, or leave it out");
+  });
 }
 
 void add_serve_gpu(CLI::App& command, ServeOptions& options) {
@@ -274,7 +289,8 @@ void add_serve_sharing(CLI::App& command, ServeOptions& options) {
       ->default_str("a twentieth of it, 4 GiB at most");
   command
       .add_option("--placement", options.placement,
-                  "Where work goes that fits in several places: pack, spread or fragmentation")
+                  "Where work goes that fits in several places: pack, spread or fragmentation. On a "
+                  "cluster its scheduler's --policy, by which 'plan' foretells")
       ->check(one_of({"pack", "spread", "fragmentation"}))
       ->type_name("pack|spread|fragmentation")
       ->capture_default_str();

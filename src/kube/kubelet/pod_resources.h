@@ -45,6 +45,10 @@ struct ContainerUse {
 };
 
 inline constexpr const char* kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+/// Of a kubelet with this folder.
+inline std::string pod_resources_socket(const std::string& kubelet) {
+  return kubelet + "/pod-resources/kubelet.sock";
+}
 
 struct PodResources {
   std::set<PodName> pods;                ///< all that the kubelet knows, also those without devices

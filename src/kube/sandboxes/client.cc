@@ -98,4 +98,12 @@ Result<std::map<std::string, std::uint64_t>> sandbox_sizes(const AskAgent& ask) 
   return sizes;
 }
 
+Result<IdleTimes> idle_times(const AskAgent& ask) {
+  DROVER_TRY(const auto list, ask_for_list(ask, "/idle", "pods"));
+  IdleTimes times;
+  for (const auto& entry : list)
+    times[text_at(entry, "/uid")] = std::chrono::milliseconds(number_at<std::int64_t>(entry, "idle_ms"));
+  return times;
+}
+
 }  // namespace drover::kube

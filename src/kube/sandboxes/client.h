@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/sandbox.h"
 #include "kube/sandboxes/wire.h"
+#include "kube/usage/idle_pods.h"
 
 namespace drover::kube {
 
@@ -25,5 +26,7 @@ Result<SandboxContent> sandbox_file(const AskAgent& ask, const std::string& uid,
 Status remove_sandbox(const AskAgent& ask, const std::string& uid);
 /// In bytes, by the uids of pods.
 Result<std::map<std::string, std::uint64_t>> sandbox_sizes(const AskAgent& ask);
+/// How long the GPUs of those pods did nothing that have some there, and of which it is known.
+Result<IdleTimes> idle_times(const AskAgent& ask);
 
 }  // namespace drover::kube

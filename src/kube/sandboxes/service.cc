@@ -79,6 +79,12 @@ json list_all(const SandboxStore& store) {
   return {{"sandboxes", std::move(all)}};
 }
 
+json list_idle(const IdleTimes& times) {
+  json pods = json::array();
+  for (const auto& [uid, time] : times) pods.push_back({{"uid", uid}, {"idle_ms", time.count()}});
+  return {{"pods", std::move(pods)}};
+}
+
 Result<WireAnswer> browse(const Sandbox& sandbox, const std::string& path) {
   DROVER_TRY(const auto found, sandbox.browse(path));
   json files = json::array();
@@ -112,7 +118,7 @@ Result<WireAnswer> read_piece(const Sandbox& sandbox, const std::string& path,
   return answer;
 }
 
-Result<WireAnswer> answer_of(SandboxStore& store, const WireRequest& request) {
+Result<WireAnswer> answer_of(SandboxStore& store, const TellIdle& idle, const WireRequest& request) {
   const auto url = boost::urls::parse_origin_form(request.target);
   if (!url) return fail(ErrorKind::kInvalid, "The target of the request is no path");
   std::vector<std::string> segments;
@@ -120,6 +126,10 @@ Result<WireAnswer> answer_of(SandboxStore& store, const WireRequest& request) {
   const auto unknown = [] {
     return fail(ErrorKind::kNotFound, "The node's agent answers nothing of that kind");
   };
+  if (idle && request.method == "GET" && segments == std::vector<std::string>{"idle"}) {
+    DROVER_TRY(const auto times, idle());
+    return WireAnswer{.body = list_idle(times).dump()};
+  }
   if (segments.empty() || segments[0] != "sandboxes" || segments.size() > 3) return unknown();
   if (segments.size() == 1 && request.method == "GET") return WireAnswer{.body = list_all(store).dump()};
   if (segments.size() == 2 && request.method == "DELETE") {
@@ -138,8 +148,8 @@ Result<WireAnswer> answer_of(SandboxStore& store, const WireRequest& request) {
 
 }  // namespace
 
-WireAnswer answer(SandboxStore& store, const WireRequest& request) {
-  auto found = answer_of(store, request);
+WireAnswer answer(SandboxStore& store, const TellIdle& idle, const WireRequest& request) {
+  auto found = answer_of(store, idle, request);
   if (found) return std::move(*found);
   const auto& error = found.error();
   const auto& info = error_kind_info(error.kind);
@@ -149,16 +159,17 @@ WireAnswer answer(SandboxStore& store, const WireRequest& request) {
   return {info.http_status, told.dump(-1, ' ', false, json::error_handler_t::replace)};
 }
 
-Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store) {
+Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store, TellIdle idle) {
   const auto& folder = store.folder();
   DROVER_TRY(auto socket, listen_at(folder, kSandboxSocket));
   if (::fchmodat(folder.fd(), kSandboxSocket, 0600, 0) != 0)
     return fail_errno(fmt::format("Failed to close '{}/{}' to others", folder.path(), kSandboxSocket), errno);
-  return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(socket)));
+  return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(idle), std::move(socket)));
 }
 
-SandboxService::SandboxService(SandboxStore& store, UniqueFd socket)
+SandboxService::SandboxService(SandboxStore& store, TellIdle idle, UniqueFd socket)
     : store_(store),
+      idle_(std::move(idle)),
       socket_(std::move(socket)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { accept(); }) {}
@@ -199,7 +210,7 @@ void SandboxService::serve(int connection) {
   const auto in = [](auto time) { return std::chrono::steady_clock::now() + time; };
   while (!ending_) {
     const auto request = wire.receive_request(in(kSilence));
-    if (!request || !wire.send(answer(store_, *request), in(kToWrite))) break;
+    if (!request || !wire.send(answer(store_, idle_, *request), in(kToWrite))) break;
   }
   const std::lock_guard lock(mutex_);
   connections_.erase(connection);

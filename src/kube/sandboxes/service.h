@@ -1,18 +1,20 @@
 #pragma once
 
-// What the agent of a node answers about the sandboxes that it keeps, at a unix socket that only root may
-// connect to (wire.h, one request after the other). Paths of files are looked up beneath their sandbox, with
-// the rights of the user who is named (base/sandbox.h).
+// What the agent of a node answers about the sandboxes that it keeps, and about pods with GPUs, at a unix
+// socket that only root may connect to (wire.h, one request after the other). Paths of files are looked up
+// beneath their sandbox, with the rights of the user who is named (base/sandbox.h).
 //
 //   GET /sandboxes                                               all of them, with their sizes
 //   GET /sandboxes/UID/files?path=P&uid=U&gid=G&groups=A,B&name=N         what is in a folder
 //   GET /sandboxes/UID/file?path=P&…&offset=O&length=L[&inode=I]  a piece of a file, or of none but that one
 //   DELETE /sandboxes/UID
+//   GET /idle                                                    how long GPUs of pods did nothing
 //
 // Errors are JSON: {"error": {"kind", "message", "hint", "path"}}.
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -23,25 +25,30 @@
 #include "base/result.h"
 #include "kube/sandboxes/store.h"
 #include "kube/sandboxes/wire.h"
+#include "kube/usage/idle_pods.h"
 
 namespace drover::kube {
 
+/// Who tells of pods; blocks, any thread. May be empty: then nobody does.
+using TellIdle = std::function<Result<IdleTimes>()>;
+
 /// Blocks; any thread.
-WireAnswer answer(SandboxStore& store, const WireRequest& request);
+WireAnswer answer(SandboxStore& store, const TellIdle& idle, const WireRequest& request);
 
 class SandboxService {
  public:
   /// In the folder of `store`, which outlives it.
-  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store);
+  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store, TellIdle idle);
   /// Closes all connections, and waits for what is being answered.
   ~SandboxService();
 
  private:
-  SandboxService(SandboxStore& store, UniqueFd socket);
+  SandboxService(SandboxStore& store, TellIdle idle, UniqueFd socket);
   void accept();
   void serve(int connection);
 
   SandboxStore& store_;
+  const TellIdle idle_;
   const UniqueFd socket_, wake_;
   std::atomic<bool> ending_ = false;
   std::mutex mutex_;

@@ -34,7 +34,8 @@ class SandboxServiceTest : public ::testing::Test {
     std::filesystem::create_directory(box_ + "/sub");
   }
   AskAgent ask() {
-    return [this](const WireRequest& request) -> Result<WireAnswer> { return answer(*store_, request); };
+    return
+        [this](const WireRequest& request) -> Result<WireAnswer> { return answer(*store_, idle_, request); };
   }
   Result<std::string> read(const std::string& path, const User& reader) {
     DROVER_TRY(const auto file, sandbox_file(ask(), kPodUid, reader, path));
@@ -44,6 +45,7 @@ class SandboxServiceTest : public ::testing::Test {
   FakeTree kubelet_;
   const std::string box_ = kubelet_ / ("pods/" + kPodUid + "/volumes/kubernetes.io~csi/sandbox/mount");
   std::unique_ptr<SandboxStore> store_;
+  TellIdle idle_;
   const User self_{::geteuid(), ::getegid(), {}, "me", "/"};
   const User other_{60601, 60601, {60602, 60603}, "ann", "/"};
 };
@@ -111,7 +113,15 @@ TEST_F(SandboxServiceTest, WhatIsNoQuestionIsRefused) {
         {"GET", "/sandboxes/" + kPodUid + "/file?path=answer&uid=-1&gid=0&offset=0&length=1"},
         {"GET", "/sandboxes/" + kPodUid + "/file?path=answer&uid=4294967295&gid=0&offset=0&length=1"},
         {"GET", "/sandboxes/" + kPodUid + "/files?uid=0&gid=0&groups=1,x"}})
-    EXPECT_GE(answer(*store_, wrong).status, 400) << wrong.method << " " << wrong.target;
+    EXPECT_GE(answer(*store_, idle_, wrong).status, 400) << wrong.method << " " << wrong.target;
+}
+
+TEST_F(SandboxServiceTest, TellsHowLongPodsDidNothing) {
+  EXPECT_EQ(idle_times(ask()).error().kind, ErrorKind::kNotFound) << "nobody tells";
+  idle_ = [] { return IdleTimes{{kPodUid, 61'500ms}}; };
+  EXPECT_EQ(idle_times(ask()).value(), (IdleTimes{{kPodUid, 61'500ms}}));
+  idle_ = [] { return fail(ErrorKind::kUnavailable, "the kubelet does not answer"); };
+  EXPECT_EQ(idle_times(ask()).error().message, "the kubelet does not answer");
 }
 
 TEST_F(SandboxServiceTest, AnAgentIsNotBelieved) {
@@ -121,12 +131,14 @@ TEST_F(SandboxServiceTest, AnAgentIsNotBelieved) {
         << body;
   const auto more = [](const auto&) { return WireAnswer{200, "more than was asked for", 100, 7}; };
   EXPECT_FALSE(sandbox_file(more, kPodUid, self_, "x").value().read(0, 4));
+  for (const auto* body : {"", "{}", R"({"pods": {}})"})
+    EXPECT_FALSE(idle_times([&](const auto&) { return WireAnswer{200, body}; })) << body;
   EXPECT_FALSE(remove_sandbox([](const auto&) { return WireAnswer{500, "no JSON"}; }, kPodUid));
 }
 
 TEST_F(SandboxServiceTest, SpeaksAtItsSocket) {
   const auto path = kubelet_ / fmt::format("plugins/{}/{}", kSandboxDriver, kSandboxSocket);
-  auto service = SandboxService::listen(*store_).value();
+  auto service = SandboxService::listen(*store_, idle_).value();
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,0 +1,36 @@
+#include "gpu/work.h"
+
+#include <algorithm>
+
+namespace drover::gpu {
+namespace {
+
+bool works(const Reading& percent) {
+  return percent.value_or(0) > 0;
+}
+
+/// Whether it is told of every process what it did.
+bool tells_of_all(const GpuUsage& usage) {
+  return std::ranges::all_of(usage.processes,
+                             [](const auto& process) { return process.sm_percent.has_value(); });
+}
+
+}  // namespace
+
+std::set<std::string> who_works(const std::map<std::string, GpuUsage>& usage, const GpuHolders& holders,
+                                const std::function<std::string(std::uint32_t pid)>& owner_of) {
+  std::set<std::string> busy;
+  for (const auto& [uuid, who] : holders) {
+    const auto seen = usage.find(uuid);
+    const auto now = seen == usage.end() ? GpuUsage{} : seen->second;
+    const bool alone = who.size() == 1;
+    const bool told = now.answers && (alone ? now.gpu_percent.has_value() : tells_of_all(now));
+    if (!told || (alone && works(now.gpu_percent))) busy.insert(who.begin(), who.end());
+    for (const auto& process : now.processes)
+      if (works(process.sm_percent) || works(process.encoder_percent) || works(process.decoder_percent))
+        if (auto owner = owner_of(process.pid); !owner.empty()) busy.insert(std::move(owner));
+  }
+  return busy;
+}
+
+}  // namespace drover::gpu
