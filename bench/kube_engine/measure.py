@@ -87,6 +87,14 @@ def submit(daemon, tasks, options):
     return [when - asked[short] for short, name in names.items() for when in tasks.bound[name].values()]
 
 
+def wait_until_gone(cluster, daemon, nodes):
+    def left():
+        pods = cluster.api.list("pods")
+        return f"no pod to be left of {len(pods)}: {pods[:1]} {nodes.trouble} {daemon.read_log()[-2000:]}"
+
+    drover.wait_for(lambda: cluster.count("/api/v1/pods") == 0, left, PATIENCE, pause=0.5)
+
+
 def replace(daemon, tasks, count):
     """How few of the instances ran at any moment, and how long it took."""
     daemon.api("POST", "/v2/apps", app("replaced", count))
@@ -120,17 +128,20 @@ def main():
             say(f"all are bound: half of them within {statistics.median(taken):.2f} s, the last one after {max(taken):.2f} s; they are ended")
             for number in range(options.tasks // options.instances):
                 daemon.api("DELETE", f"/v2/apps/app-{number}")
-            drover.wait_for(lambda: cluster.count("/api/v1/pods") == 0, "all to have ended", 600, pause=0.5)
+            wait_until_gone(cluster, daemon, nodes)
             writes = cluster.writes() - before - (nodes.writes - pretended)
             say(f"all have ended; {options.upgraded} instances of an app are replaced")
+            breaks = nodes.breaks
             least, seconds = replace(daemon, tasks, options.upgraded)
+            breaks = nodes.breaks - breaks
             daemon.api("DELETE", "/v2/apps/replaced")
-            drover.wait_for(lambda: cluster.count("/api/v1/pods") == 0, "all to have ended", 600, pause=0.5)
+            wait_until_gone(cluster, daemon, nodes)
     print(f"\n| {options.tasks} tasks, {options.rate} a second, on {options.nodes} nodes: from due to bound | median, s | p90 | p99 | longest | "
           "requests that write, a task |\n| --- | --- | --- | --- | --- | --- |")
     print(f"| apps of {options.instances} instances | {statistics.median(taken):.2f} | {quantile(taken, 0.9):.2f} | {quantile(taken, 0.99):.2f} | "
           f"{max(taken):.2f} | {writes / options.tasks:.1f} |")
-    print(f"\n{options.upgraded} instances replaced in {seconds:.0f} s: never fewer than {least} ran (at least {MINIMUM * options.upgraded:.0f})")
+    print(f"\n{options.upgraded} instances replaced in {seconds:.0f} s: never fewer than {least} ran (at least {MINIMUM * options.upgraded:.0f})"
+          + (f"; {breaks} times the watch broke off, and something may have been missed" if breaks else ""))
     return 0 if least >= MINIMUM * options.upgraded else 1
 
 

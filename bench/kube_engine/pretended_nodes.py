@@ -22,6 +22,7 @@ class PretendedNodes:
 
     def __init__(self, socket, on_event):
         self.socket, self.on_event, self.writes, self.ending = socket, on_event, 0, False
+        self.breaks = 0  # of the watch: what happened in one was not seen
         self.trouble = []  # what a kubelet would have done, and did not come to pass
         self._local, self._mutex, self._done = threading.local(), threading.Lock(), {}
         # What concerns one pod is one writer's: a pod that has ended must not run again.
@@ -40,18 +41,33 @@ class PretendedNodes:
             print("pretended kubelets:", *self.trouble[:5], sep="\n  ", file=sys.stderr)
 
     def _follow(self):
-        version = json.loads(self._ask("GET", "/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
-        with contextlib.closing(drover.UnixConnection(self.socket, 3600)) as connection:
-            connection.request("GET", f"/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds=3600")
-            answer = connection.getresponse()
-            while line := answer.readline():
-                event = json.loads(line)
-                pod = event["object"]
-                self.on_event(event["type"], pod, time.monotonic())
-                if event["type"] != "DELETED" and pod["spec"].get("nodeName") and not self.ending:
-                    self._act(pod)
-            if not self.ending:
-                self.trouble.append("the watch of pods has ended")
+        """The API server ends the watch of whoever does not read fast enough."""
+        known = {}
+        while not self.ending:
+            listed = json.loads(self._ask("GET", "/api/v1/pods"))
+            pods = {pod["metadata"]["uid"]: pod for pod in listed["items"]}
+            for pod in [pod for uid, pod in known.items() if uid not in pods]:
+                self._see("DELETED", pod, known)
+            for pod in pods.values():
+                self._see("MODIFIED", pod, known)
+            with contextlib.closing(drover.UnixConnection(self.socket, 3600)) as connection:
+                connection.request("GET", f"/api/v1/pods?watch=1&resourceVersion={listed['metadata']['resourceVersion']}&timeoutSeconds=3600")
+                answer = connection.getresponse()
+                while line := answer.readline():
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        break
+                    self._see(event["type"], event["object"], known)
+            self.breaks += 1
+
+    def _see(self, kind, pod, known):
+        self.on_event(kind, pod, time.monotonic())
+        if kind == "DELETED":
+            known.pop(pod["metadata"]["uid"], None)
+            return
+        known[pod["metadata"]["uid"]] = pod
+        if pod["spec"].get("nodeName") and not self.ending:
+            self._act(pod)
 
     def _act(self, pod):
         wanted = "ended" if "deletionTimestamp" in pod["metadata"] else "runs"
