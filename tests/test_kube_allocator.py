@@ -201,9 +201,8 @@ def kind(answer):
 
 def alone(given, asked, refusal):
     """The question about the one claim that is refused."""
-    name_space, name = re.search(r"ResourceClaim '([^/]+)/([^']+)'", refusal).groups()
-    claims = [claim for claim in asked["claims"] if (claim["metadata"]["namespace"], claim["metadata"]["name"]) == (name_space, name)]
-    return {**given, "asked": [{**asked, "claims": claims}], "pods": []}
+    number = re.search(r"its ResourceClaim(?: (\d+) of \d+)?", refusal)[1]
+    return {**given, "asked": [{**asked, "claims": [asked["claims"][int(number or 1) - 1]]}], "pods": []}
 
 
 def compared(results, configs):

@@ -113,10 +113,11 @@ class EngineTest(ClusterDaemonTest):
         self.daemon.wait_until_running(victims[0])
         wait_for(lambda: self.daemon.output(victims[0]) == "began\nbegan\n", lambda: self.daemon.output(victims[0]))
         # So does one whose node is drained.
-        evicted = next(pod["metadata"] for pod in self.daemon.pods() if pod["metadata"]["labels"]["drover.dev/task"] == victims[0])
-        self.daemon.cluster.api.request("POST", f"/api/v1/namespaces/{evicted['namespace']}/pods/{evicted['name']}/eviction",
-                                        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": evicted["name"]}})
+        node, kubectl = self.daemon.task(victims[0])["node"], self.daemon.cluster.kubectl
+        self.addCleanup(kubectl, "uncordon", node)
+        kubectl("drain", node, "--pod-selector=drover.dev/task", "--delete-emptydir-data", "--timeout=60s")
         wait_for(lambda: self.daemon.task(victims[0])["preemptions"] == 2, lambda: self.daemon.task(victims[0]))
+        kubectl("uncordon", node)
         self.daemon.wait_until_running(victims[0])
         for task in low:
             self.daemon.end_task(task)

@@ -24,11 +24,15 @@ std::set<std::string> who_works(const std::map<std::string, GpuUsage>& usage, co
     const auto seen = usage.find(uuid);
     const auto now = seen == usage.end() ? GpuUsage{} : seen->second;
     const bool alone = who.size() == 1;
-    const bool told = now.answers && (alone ? now.gpu_percent.has_value() : tells_of_all(now));
-    if (!told || (alone && works(now.gpu_percent))) busy.insert(who.begin(), who.end());
+    const bool told = now.answers && (alone ? now.gpu_percent.has_value() : owner_of && tells_of_all(now));
+    std::set<std::string> workers;
     for (const auto& process : now.processes)
       if (works(process.sm_percent) || works(process.encoder_percent) || works(process.decoder_percent))
-        if (auto owner = owner_of(process.pid); !owner.empty()) busy.insert(std::move(owner));
+        workers.insert(owner_of ? owner_of(process.pid) : "");
+    if (workers.empty() && works(now.gpu_percent)) workers.insert("");
+    const bool somebody = workers.erase("") > 0;
+    if (!told || somebody || (alone && works(now.gpu_percent))) workers.insert(who.begin(), who.end());
+    busy.merge(workers);
   }
   return busy;
 }

@@ -16,7 +16,8 @@ namespace drover::gpu {
 using GpuHolders = std::map<std::string, std::set<std::string>>;
 
 /// Of those who have GPUs, who made one work, or may have: not every driver says what each process did.
-/// `owner_of` names whose a process is; "" for nobody's.
+/// `owner_of` names whose a process is; "" where that is not known. It may be empty, where processes of
+/// others are not seen.
 std::set<std::string> who_works(const std::map<std::string, GpuUsage>& usage, const GpuHolders& holders,
                                 const std::function<std::string(std::uint32_t pid)>& owner_of);
 

@@ -41,13 +41,17 @@ TEST(WhoWorks, WhoHasAGpuAloneIsJudgedByIt) {
 
 TEST(WhoWorks, WhoSharesOneIsJudgedByItsProcesses) {
   EXPECT_THAT(who(usage(50, {process(1, 0), process(2, 50)}), {"a", "b"}), UnorderedElementsAre("b"));
-  EXPECT_THAT(who(usage(50, {process(3, 50)}), {"a", "b"}), IsEmpty());
+  EXPECT_THAT(who(usage(0, {process(3, 0)}), {"a", "b"}), IsEmpty());
 }
 
 TEST(WhoWorks, WhereNothingIsToldEverybodyMay) {
   EXPECT_THAT(who({}, {"a", "b"}), UnorderedElementsAre("a", "b")) << "it does not answer";
   EXPECT_THAT(who(usage({}), {"a"}), UnorderedElementsAre("a"));
   EXPECT_THAT(who(usage(0, {process(1, {})}), {"a", "b"}), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(who(usage(50, {process(1, 0), process(3, 50)}), {"a", "b"}), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(who(usage(50), {"a", "b"}), UnorderedElementsAre("a", "b")) << "a process that is not told of";
+  EXPECT_THAT(who_works({{"GPU-1", usage(0)}}, {{"GPU-1", {"a", "b"}}}, {}), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(who_works({{"GPU-1", usage(0)}}, {{"GPU-1", {"a"}}}, {}), IsEmpty());
   EXPECT_THAT(who_works({}, {{"GPU-1", {"a"}}}, owner_of), UnorderedElementsAre("a")) << "it is gone";
 }
 

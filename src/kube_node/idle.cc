@@ -1,6 +1,7 @@
 #include "kube_node/idle.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <chrono>
 
@@ -12,6 +13,14 @@ namespace {
 
 /// Of each of those who are asked; GPUs have three.
 constexpr std::chrono::seconds kPatienceOfLook{2};
+
+/// Whether this program is in the machine's own PID namespace: elsewhere the driver tells of no process of
+/// others.
+bool sees_processes() {
+  constexpr ino_t kInitial = 0xEFFFFFFC;
+  struct stat own{};
+  return ::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino == kInitial;
+}
 
 }  // namespace
 
@@ -25,9 +34,10 @@ Result<kube::IdleTimes> KubeIdle::look() {
   sight.usage = gpus_.work_done();
   sight.holders = kube::gpu_holders(gpus_.inventory(), gpus_.mig(), {options_.driver, options_.node_name},
                                     told.containers, running);
-  sight.owner_of = [owner_of = kube::owner_by_cgroup(running)](std::uint32_t pid) {
-    return owner_of(read_file(fmt::format("/proc/{}/cgroup", pid)).value_or(""));
-  };
+  if (sees_processes())
+    sight.owner_of = [owner_of = kube::owner_by_cgroup(running)](std::uint32_t pid) {
+      return owner_of(read_file(fmt::format("/proc/{}/cgroup", pid)).value_or(""));
+    };
   return pods_.update(sight, kube::IdlePods::Clock::now());
 }
 

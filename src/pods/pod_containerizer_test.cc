@@ -87,7 +87,8 @@ TEST_F(PodContainerizerTest, MakesThePodWhenTheServerIsThereAgain) {
 }
 
 TEST_F(PodContainerizerTest, WhatTheServerRefusesHasFailed) {
-  api_.fail_next({{ErrorKind::kPermissionDenied, "pods are forbidden", "", ""}});
+  api_.fail_next({{ErrorKind::kPermissionDenied, "namespaces are forbidden, which is no matter", "", ""},
+                  {ErrorKind::kPermissionDenied, "pods are forbidden", "", ""}});
   ASSERT_TRUE(pods_->launch(launch_of()));
   EXPECT_THAT(told_.lines(1), ElementsAre("failed t 0: pods are forbidden"));
 }

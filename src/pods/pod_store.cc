@@ -16,6 +16,8 @@ using nlohmann::json;
 const kube::Resource kNameSpaces = {"", "v1", "namespaces"};
 const kube::Resource kServices = {"", "v1", "services"};
 const kube::Resource kSecrets = {"", "v1", "secrets"};
+/// Who deletes a namespace, and makes one of its name, waits so long for tasks that last.
+constexpr std::chrono::seconds kNameSpaceFresh{30};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
 Result<std::optional<json>> there(Result<json> answer) {
@@ -44,10 +46,15 @@ kube::ObjectPath path_of(const PodView& pod) {
 Result<json> PodStore::make(const json& pod, int priority,
                             const std::map<std::string, std::string>& secrets) {
   DROVER_CHECK_OK(ensure_priority(priority));
-  auto made = make_whole(pod, secrets);
-  if (!made && made.error().kind == ErrorKind::kNotFound) {
-    DROVER_CHECK_OK(ensure_name_space(kube::text_at(pod, "/metadata/namespace")));
-    made = make_whole(pod, secrets);
+  DROVER_TRY(auto owned, with_owner(pod));
+  auto made = make_whole(owned, secrets);
+  if (!made && made.error().kind == ErrorKind::kNotFound) {  // its namespace has just gone
+    {
+      const std::lock_guard lock(mutex_);
+      name_spaces_.erase(kube::text_at(pod, "/metadata/namespace"));
+    }
+    DROVER_TRY(owned, with_owner(pod));
+    made = make_whole(owned, secrets);
   }
   // From here on they end together.
   if (made) DROVER_CHECK_OK(put_secret(*made, secrets));
@@ -132,14 +139,42 @@ Result<json> PodStore::join_claim(const kube::ObjectPath& path, const json& pod)
   return there;
 }
 
-Status PodStore::ensure_name_space(const std::string& name) {
+/// Whoever drains a node, or takes one away that has little to do, asks who cares for a pod. All of a user's
+/// are his namespace's: it goes with them, and needs no object beside it.
+Result<json> PodStore::with_owner(json pod) {
+  const auto name = kube::text_at(pod, "/metadata/namespace");
+  DROVER_TRY(const auto uid, uid_of_name_space(name));
+  if (!uid.empty())
+    pod["metadata"]["ownerReferences"] = json::array(
+        {{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"name", name}, {"uid", uid}, {"controller", true}}});
+  return pod;
+}
+
+Result<std::string> PodStore::uid_of_name_space(const std::string& name) {
+  const auto now = std::chrono::steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = name_spaces_.find(name);
+        known != name_spaces_.end() && now - known->second.seen_at < kNameSpaceFresh)
+      return known->second.uid;
+  }
+  auto seen = api_.get({kNameSpaces, "", name});
+  if (!seen && seen.error().kind == ErrorKind::kNotFound) seen = make_name_space(name);
+  if (!seen && seen.error().kind != ErrorKind::kPermissionDenied) return Failure(seen.error());
+  auto uid = seen ? kube::text_at(*seen, "/metadata/uid") : "";
+  const std::lock_guard lock(mutex_);
+  name_spaces_[name] = {uid, now};
+  return uid;
+}
+
+Result<json> PodStore::make_name_space(const std::string& name) {
   const json object = {
       {"apiVersion", "v1"},
       {"kind", "Namespace"},
       {"metadata", {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "drover"}}}}}};
-  const auto made = api_.create({kNameSpaces}, object);
-  if (made || made.error().kind == ErrorKind::kConflict) return {};
-  return Failure(made.error());
+  auto made = api_.create({kNameSpaces}, object);
+  if (made || made.error().kind != ErrorKind::kConflict) return made;
+  return api_.get({kNameSpaces, "", name});
 }
 
 Status PodStore::ensure_priority(int priority) {

@@ -3,6 +3,7 @@
 // Writes pods, and what they need beside them: the namespace of their user, and the objects that stand for
 // priorities. Whatever is written may be written again. Thread safe; blocks; errors are those of kube::Api.
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -46,12 +47,20 @@ class PodStore {
                                     const std::map<std::string, std::string>& secrets);
   Status put_secret(const nlohmann::json& pod, const std::map<std::string, std::string>& secrets);
   Result<nlohmann::json> join_claim(const kube::ObjectPath& path, const nlohmann::json& pod);
-  Status ensure_name_space(const std::string& name);
+  Result<nlohmann::json> with_owner(nlohmann::json pod);
+  /// Of the namespace, which is made where there is none; "" where that may not be read.
+  Result<std::string> uid_of_name_space(const std::string& name);
+  Result<nlohmann::json> make_name_space(const std::string& name);
   Status ensure_priority(int priority);
 
   kube::Api& api_;
   std::mutex mutex_;
   std::set<int> priorities_;  ///< that there are, as far as was seen
+  struct NameSpace {
+    std::string uid;
+    std::chrono::steady_clock::time_point seen_at;
+  };
+  std::map<std::string, NameSpace> name_spaces_;
 };
 
 kube::ObjectPath path_of(const PodView& pod);

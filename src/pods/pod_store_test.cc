@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/eventually.h"
 #include "pods/testing/pod_life.h"
 
@@ -14,6 +16,46 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+class PodOwnerTest : public testing::PodLife {
+ protected:
+  std::string uid_of_name_space() {
+    const auto seen = api_.get({{"", "v1", "namespaces"}, "", "drover-ann"});
+    return seen ? (*seen)["metadata"]["uid"].get<std::string>() : "";
+  }
+  int questions() const {
+    return static_cast<int>(std::ranges::count_if(api_.requests(), [](const auto& request) {
+      return request.verb == "get" && request.path.resource.plural == "namespaces";
+    }));
+  }
+};
+
+TEST_F(PodOwnerTest, IsItsUsersNamespace) {
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  const auto owners = (*pod())["metadata"]["ownerReferences"];
+  ASSERT_EQ(owners.size(), 1U);
+  EXPECT_EQ(owners[0]["kind"], "Namespace");
+  EXPECT_EQ(owners[0]["uid"], uid_of_name_space());
+  EXPECT_EQ(owners[0]["controller"], true);
+}
+
+TEST_F(PodOwnerTest, IsAskedForOnceForMany) {
+  for (const auto* id : {"a", "b", "c"}) {
+    auto launch = launch_of();
+    launch.task.id = id;
+    ASSERT_TRUE(pods_->launch(launch));
+  }
+  EXPECT_EQ(questions(), 1);
+}
+
+TEST_F(PodOwnerTest, IsNobodyWhereItMayNotBeRead) {
+  ASSERT_TRUE(
+      api_.create({{"", "v1", "namespaces"}},
+                  {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "drover-ann"}}}}));
+  api_.fail_next({{ErrorKind::kPermissionDenied, "may not", "", ""}});
+  ASSERT_TRUE(pods_->launch(launch_of()));
+  EXPECT_FALSE((*pod())["metadata"].contains("ownerReferences"));
+}
 
 /// Of the namespace of ann.
 class PodClaimTest : public testing::PodLife {

@@ -36,6 +36,10 @@ const std::string kGangService = "drover-";  // a name that begins with a letter
 constexpr std::array<std::string_view, 5> kLocalImages = {
     "oci:", "docker-archive:", "rootfs:", "variants:", "/"};
 
+/// What Cluster Autoscaler and Karpenter ask before they take a node away that has little to do.
+constexpr std::array<std::pair<const char*, const char*>, 2> kLeaveAlone{
+    {{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}, {"karpenter.sh/do-not-disrupt", "true"}}};
+
 /// Kubernetes replaces $(NAME) in what a container is given; "$$" is a plain "$" to it.
 std::string as_it_is(std::string_view text) {
   std::string escaped;
@@ -94,6 +98,9 @@ class PodWriter {
                    {kAttemptLabel, std::to_string(order_.attempt)},
                    {kJournalLabel, settings_.journal}};
     json annotations = {{"drover.dev/name", task_.name}};
+    // An instance of an app is replaced elsewhere; what others have done so far would be lost.
+    if (task_.origin.kind != workload::OriginKind::kService)
+      for (const auto& [name, value] : kLeaveAlone) annotations[name] = value;
     labels[scheduler::kQueueLabel] = scheduler::queue_name(task_.queue);
     if (auto request = scheduler::write_gpu_request(task_.resources); !request.empty())
       annotations[scheduler::kGpuRequestAnnotation] = std::move(request);

@@ -116,6 +116,14 @@ TEST(PodWriter, SecretsStandBesideThePod) {
   EXPECT_EQ(write_secret(made, {})["metadata"]["ownerReferences"][0]["uid"], "u");
 }
 
+TEST(PodWriter, WhoTakesNodesAwayLeavesWorkAloneAndInstancesNot) {
+  const auto* const annotation = "karpenter.sh/do-not-disrupt";
+  EXPECT_EQ(written(task())["metadata"]["annotations"][annotation], "true");
+  auto instance = task();
+  instance.origin = {.kind = workload::OriginKind::kService, .name = "/web"};
+  EXPECT_FALSE(written(instance)["metadata"]["annotations"].contains(annotation));
+}
+
 TEST(PodWriter, ASandboxThatStaysIsOnANodeThatKeepsIt) {
   EXPECT_TRUE(written(task())["spec"]["volumes"][0].contains("emptyDir"));
   auto settings = kSettings;

@@ -23,8 +23,9 @@ IdleTimes IdlePods::update(const Sight& sight, Clock::time_point now) {
           holders[uuid].insert(uid);
           pods.insert(std::move(uid));
         }
-  const auto busy =
-      gpu::who_works(sight.usage, holders, [&](std::uint32_t pid) { return uid_of(sight.owner_of(pid)); });
+  std::function<std::string(std::uint32_t)> owner_of;
+  if (sight.owner_of) owner_of = [&](std::uint32_t pid) { return uid_of(sight.owner_of(pid)); };
+  const auto busy = gpu::who_works(sight.usage, holders, owner_of);
   std::erase_if(busy_at_, [&](const auto& known) { return !pods.contains(known.first); });
   IdleTimes times;
   for (const auto& uid : pods) {

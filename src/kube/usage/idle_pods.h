@@ -29,6 +29,7 @@ class IdlePods {
     /// As of gpu_holders().
     std::map<std::string, std::vector<metrics::Owner>> holders;
     std::map<PodName, std::string> uids;  ///< of pods that run
+    /// Empty where processes of pods are not seen.
     std::function<metrics::Owner(std::uint32_t pid)> owner_of;
   };
 

@@ -47,6 +47,8 @@ TEST_F(IdlePodsTest, TellsHowLongEachDidNothing) {
   works.sm_percent = 40;
   sight_.usage["GPU-2"].processes = {works};
   EXPECT_THAT(after(5s), ElementsAre(Pair("1", 0ms), Pair("2", 0ms), Pair("3", 15s)));
+  sight_.owner_of = {};
+  EXPECT_THAT(after(0s), ElementsAre(Pair("1", 0ms), Pair("2", 0ms), Pair("3", 0ms))) << "nobody knows whose";
   sight_.usage["GPU-2"] = {};
   EXPECT_THAT(after(5s), ElementsAre(Pair("1", 0ms), Pair("2", 0ms), Pair("3", 0ms))) << "it does not answer";
 }

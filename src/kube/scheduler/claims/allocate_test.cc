@@ -35,12 +35,12 @@ TEST(Allocate, GivesTheFirstFreeDevices) {
   cluster.put_claim(allocated(claim("old", {request("r")}), {{{"device", "gpu-1"}}}));
   EXPECT_EQ(cluster.given({claim("a", {request("r", {{"count", 2}})})}), "gpu-0 gpu-2");
   EXPECT_EQ(cluster.given({claim("a", {request("r", {{"count", 3}})})}),
-            "the ResourceClaim 'default/a': the request 'r': devices that match are taken");
+            "its ResourceClaim: the request 'r': devices that match are taken");
   EXPECT_EQ(cluster.given({claim("a", {request("r", {{"count", 4}})})}),
-            "the ResourceClaim 'default/a': the request 'r': too few devices match");
+            "its ResourceClaim: the request 'r': too few devices match");
   cluster.node.name = "n2";
   EXPECT_EQ(cluster.given({claim("a", {request("r")})}),
-            "the ResourceClaim 'default/a': the request 'r': no device matches");
+            "its ResourceClaim: the request 'r': no device matches");
 }
 
 TEST(Allocate, GoesBackWhereItCannotGoOn) {
@@ -122,8 +122,7 @@ TEST(Allocate, KnowsTheClass) {
   const auto found = cluster.allocate({claim("a", {request("r", {{"deviceClassName", "tpu"}})})});
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, ErrorKind::kNotFound);
-  EXPECT_EQ(found.error().message,
-            "the ResourceClaim 'default/a': the request 'r': there is no DeviceClass 'tpu'");
+  EXPECT_EQ(found.error().message, "its ResourceClaim: the request 'r': there is no DeviceClass 'tpu'");
 }
 
 json matching(const char* name, const json& requests = json::array()) {
@@ -143,10 +142,9 @@ TEST(Allocate, DevicesHaveAnAttributeInCommon) {
                                  matching("gpu.example.com/numa", {"r"}))}),
             "gpu-0 gpu-1 gpu-3");
   EXPECT_TRUE(has(cluster.given({claim("a", {request("r", {{"count", 4}})}, numa)}), "do not go together"));
-  EXPECT_EQ(
-      cluster.given({claim("a", {request("r")}, matching("gpu.example.com/none"))}),
-      "the ResourceClaim 'default/a': the request 'r': free devices that match do not go together, or lack "
-      "capacity");
+  EXPECT_EQ(cluster.given({claim("a", {request("r")}, matching("gpu.example.com/none"))}),
+            "its ResourceClaim: the request 'r': free devices that match do not go together, or lack "
+            "capacity");
 }
 
 TEST(Allocate, ListsMatchInOneOfTheirValues) {
@@ -247,10 +245,9 @@ TEST(Allocate, PartitionsShareCounters) {
   EXPECT_TRUE(has(cluster.given({claim("a", {request("r", {{"count", 3}})})}), "lack capacity"));
   cluster.put_claim(allocated(claim("old", {request("r")}), {{{"device", "other"}}}));
   EXPECT_EQ(cluster.given({claim("a", {request("r")})}), "half");
-  EXPECT_EQ(
-      cluster.given({claim("a", {request("q"), request("r", selected_by("true"))})}),
-      "the ResourceClaim 'default/a': the request 'r': free devices that match do not go together, or lack "
-      "capacity");
+  EXPECT_EQ(cluster.given({claim("a", {request("q"), request("r", selected_by("true"))})}),
+            "its ResourceClaim: the request 'r': free devices that match do not go together, or lack "
+            "capacity");
   cluster.pools.remove_claim("uid-old");
   EXPECT_EQ(cluster.given({claim("a", {request("r")})}), "whole");
 }
@@ -301,7 +298,7 @@ TEST(Allocate, GivesNoMoreThanADeviceHas) {
 TEST(Allocate, SaysWhatItDoesNotSupport) {
   TestCluster cluster({slice("s", {gpu("g", {{"bindingConditions", {"ready"}}})})});
   EXPECT_EQ(cluster.given({claim("a", {request("r")})}),
-            "the ResourceClaim 'default/a': the request 'r': a device that matches uses binding conditions, "
+            "its ResourceClaim: the request 'r': a device that matches uses binding conditions, "
             "which a "
             "pod would have to wait for before it is bound");
   EXPECT_TRUE(has(cluster.given({claim("a", {request("r", {{"allocationMode", "All"}})})}),
@@ -426,7 +423,7 @@ TEST(Allocate, NamesTheClaimThatCannotBeHadAlone) {
       cluster.given({claim("a", {request("r", {{"count", 5}})}),
                      claim("b", {request("r", {{"count", 2}})}, matching("gpu.example.com/numa"))});
   EXPECT_EQ(said,
-            "the ResourceClaim 'default/b': the request 'r': free devices that match do not go together, or "
+            "its ResourceClaim 2 of 2: the request 'r': free devices that match do not go together, or "
             "lack capacity");
 }
 

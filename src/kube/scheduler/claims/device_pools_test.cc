@@ -27,12 +27,11 @@ TEST(DevicePools, UseAPoolOnceItIsComplete) {
   TestCluster cluster({slice("a", {gpu("g0")}, part_of(1, 2))});
   const auto all = testing::List{claim("a", {request("r", {{"allocationMode", "All"}})})};
   EXPECT_EQ(cluster.given(kOne),
-            "the ResourceClaim 'default/a': the request 'r': no devices are left, and the pool of "
+            "its ResourceClaim: the request 'r': no devices are left, and the pool of "
             "'gpu.example.com' is being updated");
-  EXPECT_EQ(
-      cluster.given(all),
-      "the ResourceClaim 'default/a' asks for all devices, but the pool 'n1' of 'gpu.example.com' is being "
-      "updated");
+  EXPECT_EQ(cluster.given(all),
+            "its ResourceClaim asks for all devices, but the pool 'n1' of 'gpu.example.com' is being "
+            "updated");
   cluster.put(slice("b", {gpu("g1")}, part_of(1, 2)));
   EXPECT_EQ(cluster.given(all), "g0 g1");
   cluster.pools.remove_slice("a");

@@ -17,18 +17,14 @@ using Outcome = Search::Outcome;
 
 constexpr ServerVersion kCountsFractions{1, 37};
 
-std::string named(const ResourceClaim& claim) {
-  return fmt::format("the ResourceClaim '{}/{}'", claim.name_space, claim.name);
-}
-
 bool is_as_far_as(const Choice& one, const Choice* other) {
   return other == nullptr || std::pair(one.claim, one.request) >= std::pair(other->claim, other->request);
 }
 
 }  // namespace
 
-Search::Search(const DevicePools& pools, const Node& node, const Claims& claims)
-    : pools_(pools), claims_(claims), devices_(pools, node) {
+Search::Search(const DevicePools& pools, const Node& node, const Claims& claims, Words words)
+    : pools_(pools), claims_(claims), words_(std::move(words)), devices_(pools, node) {
   chosen_.resize(claims.size());
   for (const auto* claim : claims) {
     chosen_wishes_.emplace_back(claim->spec->requests.size(), 0);
@@ -37,11 +33,12 @@ Search::Search(const DevicePools& pools, const Node& node, const Claims& claims)
   }
 }
 
-Result<Search> Search::prepare(const DevicePools& pools, const Node& node, const Claims& claims) {
-  Search search(pools, node, claims);
+Result<Search> Search::prepare(const DevicePools& pools, const Node& node, const Claims& claims,
+                               Words words) {
+  Search search(pools, node, claims, std::move(words));
   for (std::size_t i = 0; i < claims.size(); ++i)
     if (auto prepared = search.prepare_claim(i); !prepared)
-      return Failure(context(std::move(prepared).error(), named(*claims[i])));
+      return Failure(context(std::move(prepared).error(), search.words_[i]));
   return search;
 }
 
@@ -71,7 +68,7 @@ Status Search::prepare_claim(std::size_t claim) {
     });
     auto why = fmt::format("wants more than the {} devices that a claim may have", kMostDevicesOfClaim);
     if (!takes_all) return fail(ErrorKind::kInvalid, fmt::format("it {}", why), "use several claims");
-    refusal_ = fmt::format("{} {}", named(*claims_[claim]), why);
+    refusal_ = fmt::format("{} {}", words_[claim], why);
   }
   return {};
 }
@@ -134,7 +131,7 @@ Match Search::match(Choice& choice, std::size_t index) {
 Status Search::gather_all(Choice& choice) {
   const auto refuse = [&](std::string why) {
     if (refusal_.empty())
-      refusal_ = fmt::format("{} asks for all devices, but {}", named(*claims_[choice.claim]), why);
+      refusal_ = fmt::format("{} asks for all devices, but {}", words_[choice.claim], why);
   };
   for (const auto& pool : devices_.pools()) {
     if (pool.incomplete)
@@ -223,7 +220,7 @@ Outcome Search::from_device(const Choice& choice, std::size_t taken, std::size_t
     if (!devices_.is_free(candidate, choice.claim, choice.wish->admin)) continue;
     if (choice.matches[candidate] == Match::kFailed && !again_) {
       error_ = context(choice.errors.at(candidate),
-                       fmt::format("{}: the request '{}'", named(*claims_[choice.claim]), choice.full_name));
+                       fmt::format("{}: the request '{}'", words_[choice.claim], choice.full_name));
       return Outcome::kStopped;
     }
     if (choice.matches[candidate] != Match::kYes || was_tried(tried, candidate)) continue;
@@ -364,7 +361,7 @@ void Search::find_groups() {
 std::string Search::reason() const {
   if (!refusal_.empty()) return refusal_;
   if (furthest_ == nullptr) return "nothing is asked for";
-  return fmt::format("{}: the request '{}': {}", named(*claims_[furthest_->claim]), furthest_->full_name,
+  return fmt::format("{}: the request '{}': {}", words_[furthest_->claim], furthest_->full_name,
                      why_not(*furthest_));
 }
 

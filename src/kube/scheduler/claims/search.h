@@ -49,9 +49,13 @@ struct Chosen {
 class Search {
  public:
   using Claims = std::vector<const ResourceClaim*>;
+  /// What reasons call each of the claims. Not by their names: of claims that are alike one answer is for
+  /// all.
+  using Words = std::vector<std::string>;
 
   /// kInvalid, kNotFound and kUnsupported for what is wrong with the claims or their classes on every node.
-  static Result<Search> prepare(const DevicePools& pools, const Node& node, const Claims& claims);
+  static Result<Search> prepare(const DevicePools& pools, const Node& node, const Claims& claims,
+                                Words words);
 
   enum class Outcome {
     kFound,
@@ -80,7 +84,7 @@ class Search {
   bool could_have(const Choice& choice, std::size_t candidate);
 
  private:
-  Search(const DevicePools& pools, const Node& node, const Claims& claims);
+  Search(const DevicePools& pools, const Node& node, const Claims& claims, Words words);
 
   Status prepare_claim(std::size_t claim);
   Result<Choice> prepare_choice(std::size_t claim, std::size_t request, const DeviceWish& wish);
@@ -106,6 +110,7 @@ class Search {
 
   const DevicePools& pools_;
   Claims claims_;
+  Words words_;
   NodeDevices devices_;
   std::vector<std::vector<std::vector<Choice>>> choices_;
   std::vector<std::vector<ConstraintState>> constraints_;  ///< by claim
