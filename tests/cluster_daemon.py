@@ -21,16 +21,18 @@ PROBE = pathlib.Path("/probe")  # in the image
 FLAGS = {"kube-controller-manager": ("--terminated-pod-gc-threshold=50",), "kube-apiserver": ("--etcd-compaction-interval=5s",)}
 SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), flags=FLAGS)
 
-_equipped = None  # the cluster that has agents and a scheduler
+_equipped = None  # the cluster that has images and a scheduler
+_agents = {}  # of its nodes, by the profile whose GPUs they offer
 
 
-def equipped(profile, settings=SETTINGS, sharing=()):
-    """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give. Each node with a way of sharing
-    gives them by claims too, in that way."""
+def equipped(profile, settings=SETTINGS, sharing=(), with_gpus=None):
+    """The module's cluster, whose nodes, or so many of them, have the GPUs of this profile, for the scheduler to give. Each node with a way of
+    sharing gives them by claims too, in that way."""
     global _equipped
     cluster = case.shared(settings)
     if _equipped is not cluster:
         _equipped = cluster
+        _agents.clear()
         helm = kube_install.Helm(cluster)
         kinds = helm.template("--show-only", "templates/scheduler-crds.yaml", values={"scheduler": {"enabled": True}})
         helm.close()
@@ -40,18 +42,27 @@ def equipped(profile, settings=SETTINGS, sharing=()):
             archive = kube_install.make_image(pathlib.Path(folder))
             for node in cluster.nodes:
                 node.import_images([archive])
-        agents = []
-        for node, way in itertools.zip_longest(cluster.nodes, sharing):
-            roles = ("device-plugin,dra", "--claim-sharing", way) if way else ("device-plugin",)
-            own = own_profile(node, profile) if way else profile
-            agents.append(run_agent(node, f"engine-{node.name}", own, cluster.kubeconfig, "--roles", *roles))
         if sharing:
             cluster.kubectl("apply", "--filename", drover.ROOT / "packaging/kubernetes/device-classes.yaml")
-            wait_for(lambda: len(cluster.list("resourceslices")) >= len(sharing), lambda: "\n".join(agent.tail() for agent in agents))
         cluster.run_inside([drover.BINARY, "kube", "scheduler", "--kubeconfig", cluster.kubeconfig], name="scheduler-drover")
-        wait_for(lambda: all(int(cluster.get("node", node.name)["status"]["allocatable"].get(GPU, 0)) for node in cluster.nodes),
-                 lambda: "\n".join(agent.tail() for agent in agents))
+    if profile not in _agents:
+        for agent in itertools.chain(*_agents.values()):
+            agent.stop()
+        nodes = cluster.nodes[:with_gpus]
+        wait_for(lambda: not any(offered(cluster, node) for node in nodes), "the GPUs of before to go")
+        _agents.clear()
+        agents = _agents[profile] = []
+        for node, way in itertools.zip_longest(nodes, sharing):
+            roles = ("device-plugin,dra", "--claim-sharing", way) if way else ("device-plugin",)
+            own = own_profile(node, profile) if way else profile
+            agents.append(run_agent(node, f"engine-{profile}-{node.name}", own, cluster.kubeconfig, "--roles", *roles))
+        wait_for(lambda: not sharing or len(cluster.list("resourceslices")) >= len(sharing), lambda: "\n".join(agent.tail() for agent in agents))
+        wait_for(lambda: all(offered(cluster, node) for node in nodes), lambda: "\n".join(agent.tail() for agent in agents))
     return cluster
+
+
+def offered(cluster, node):
+    return int(cluster.get("node", node.name)["status"]["allocatable"].get(GPU, 0))
 
 
 def own_profile(node, profile):
@@ -92,6 +103,19 @@ class ClusterDaemon(drover.Daemon):
         except AssertionError:
             found += [f"pod {pod['metadata']['name']}: {pod['status']}" for pod in self.pods()]
         return found
+
+
+class OneMachinesDaemon(ClusterDaemon):
+    """For tests of one machine: the other node has no GPUs."""
+
+    @staticmethod
+    def equip(profile):
+        return equipped(profile, with_gpus=1)
+
+    def sandbox(self, task_id):
+        (pod,) = [pod for pod in self.pods() if pod["metadata"]["labels"]["drover.dev/task"] == task_id]
+        (node,) = [node for node in self.cluster.nodes if node.name == pod["spec"]["nodeName"]]
+        return node.path(f"/var/lib/kubelet/pods/{pod['metadata']['uid']}/volumes/kubernetes.io~empty-dir/sandbox")
 
 
 class ClusterDaemonTest(drover.DaemonTest):

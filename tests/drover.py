@@ -324,6 +324,10 @@ class Daemon:
         status, _, data = self.request("GET", f"/v1/tasks/{task_id}/logs?stream={stream}", uid=uid)
         return data.decode(errors="replace") if status == 200 else ""
 
+    def sandbox(self, task_id):
+        """Where the test finds it while the task runs."""
+        return self.state / "tasks" / task_id / "sandbox"
+
     def file(self, task_id, path):
         """What a file of the sandbox holds."""
         answer = self.api("GET", f"/v1/tasks/{task_id}/files/read?path={path}")
@@ -452,7 +456,7 @@ def usual_daemon():
         return Daemon
     import cluster_daemon  # which needs this module
 
-    return cluster_daemon.ClusterDaemon
+    return cluster_daemon.OneMachinesDaemon
 
 
 class DaemonTest(unittest.TestCase):

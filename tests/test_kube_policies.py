@@ -63,7 +63,8 @@ class PoliciesTest(kube.ClusterTest):
 
     @classmethod
     def uninstall(cls):
-        cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--ignore-not-found")
+        """Its jobs have no node here that could run them."""
+        cls.helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--ignore-not-found", "--no-hooks")
 
     @classmethod
     def tried(cls, item, *options, user="ann"):
@@ -327,12 +328,27 @@ class RightsTest(PoliciesTest):
     def test_the_scheduler_may_what_it_does_and_no_more(self):
         for verb, what in (("create", "/pods/binding"), ("patch", "/pods/status"), ("delete", "/pods"), ("watch", "/nodes"),
                            ("update", "resource.k8s.io/resourceclaims/binding"), ("patch", "/pods"), ("patch", "scheduling.k8s.io/podgroups/status"),
-                           ("patch", "drover.dev/queues/status"), ("watch", "batch/jobs"), ("create", "/events")):
+                           ("patch", "drover.dev/queues/status"), ("watch", "batch/jobs"), ("create", "/events"),
+                           ("patch", "/nodes")):  # and of them only the taint, below
             self.assertTrue(self.may(verb, what), (verb, what))
         self.assertTrue(self.may("update", "coordination.k8s.io/leases", NAMESPACE))
-        for verb, what in (("get", "/secrets"), ("create", "/pods"), ("update", "/pods"), ("patch", "/nodes"), ("create", "/pods/exec"),
+        for verb, what in (("get", "/secrets"), ("create", "/pods"), ("update", "/pods"), ("update", "/nodes"), ("patch", "/nodes/status"), ("create", "/pods/exec"),
                            ("update", "coordination.k8s.io/leases"), ("patch", "drover.dev/queues")):
             self.assertFalse(self.may(verb, what), (verb, what))
+
+    def test_the_scheduler_changes_nothing_of_nodes_but_its_taint(self):
+        def refusal(patch):
+            done = self.cluster.kubectl("patch", "node", "bare", "--type=merge", f"--patch={json.dumps(patch)}", "--dry-run=server", f"--as={ACCOUNT}",
+                                        check=False)
+            return done.stderr if done.returncode else ""
+
+        taints = self.cluster.get("node", "bare")["spec"].get("taints", [])
+        held = {"key": "drover.dev/held", "value": "drover", "effect": "NoSchedule"}
+        for wrong in ({"metadata": {"labels": {"a": "b"}}}, {"metadata": {"annotations": {"a": "b"}}}, {"spec": {"unschedulable": True}},
+                      {"metadata": {"finalizers": ["example.com/mine"]}},
+                      {"spec": {"taints": [*taints, {**held, "effect": "NoExecute"}]}}, {"spec": {"taints": [*taints, {**held, "key": "another"}]}}):
+            self.assertIn("the scheduler changes nothing of nodes but the taint drover.dev/held", refusal(wrong), wrong)
+        self.assertEqual(refusal({"spec": {"taints": [*taints, held]}}), "")
 
     def test_people_may_be_let_see_what_the_scheduler_sees(self):
         self.cluster.kubectl("create", "serviceaccount", "alice")

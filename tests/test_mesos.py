@@ -102,7 +102,7 @@ class MesosTest(drover.DaemonTest):
         self.assertEqual((well["state"], well["healthy"], well["reason"]),
                          ("TASK_RUNNING", True, "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED"))
         (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "patient"]
-        (self.daemon.state / "tasks" / record["task"]["id"] / "sandbox/fall").touch()
+        (self.daemon.sandbox(record["task"]["id"]) / "fall").touch()
         ill = framework.status()
         self.assertEqual((ill["state"], ill["healthy"]), ("TASK_RUNNING", False))
         states = [framework.status()]
@@ -121,7 +121,7 @@ class MesosTest(drover.DaemonTest):
         self.assertEqual(framework.status()["check_status"], {"type": "COMMAND", "command": {}})
         self.assertEqual(framework.status()["check_status"], {"type": "COMMAND", "command": {}})
         (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "checked"]
-        answer = self.daemon.state / "tasks" / record["task"]["id"] / "sandbox/answer"
+        answer = self.daemon.sandbox(record["task"]["id"]) / "answer"
         for number in (7, 0, 1):
             answer.write_text(str(number))
             told = framework.status()
@@ -186,7 +186,7 @@ class MesosTest(drover.DaemonTest):
                          kill_policy={"grace_period": {"nanoseconds": 3600 * 10**9}})
         self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
         (record,) = [one for one in self.daemon.tasks() if one["task"]["name"] == "deaf"]
-        sandbox = self.daemon.state / "tasks" / record["task"]["id"] / "sandbox"
+        sandbox = self.daemon.sandbox(record["task"]["id"])
         drover.wait_for((sandbox / "up").exists, "the task to be deaf")
         framework.call("KILL", kill={"task_id": {"value": "deaf"}, "kill_policy": {"grace_period": {"nanoseconds": 10**8}}})
         self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_KILLING", "TASK_KILLED"])
@@ -236,7 +236,7 @@ class MesosTest(drover.DaemonTest):
                          "while :; do sleep 0.1; done", gpus=1, kill_policy={"grace_period": {"nanoseconds": 60 * 10**9}})
         self.assertEqual([framework.status()["state"] for _ in range(2)], ["TASK_STARTING", "TASK_RUNNING"])
         (slow,) = [one["task"]["id"] for one in self.daemon.tasks() if one["task"]["name"] == "slow"]
-        drover.wait_for((self.daemon.state / "tasks" / slow / "sandbox/up").exists, "the task to be up")
+        drover.wait_for((self.daemon.sandbox(slow) / "up").exists, "the task to be up")
         high = self.daemon.submit("sleep", 0.1, gpus=1, priority=10)
         drover.wait_for(lambda: self.daemon.task(slow)["state"] == "stopping", "the task to be asked")
         self.daemon.kill()
