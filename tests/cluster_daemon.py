@@ -12,6 +12,7 @@ import drover
 import kube
 import kube_install
 from kube import case
+from kube.faulty_api import listener_in
 from kube.machine import wait_for
 from kube.settings import NodeSettings, Settings
 from kube_node import GPU, run_agent
@@ -111,6 +112,9 @@ class OneMachinesDaemon(ClusterDaemon):
     @staticmethod
     def equip(profile):
         return equipped(profile, with_gpus=1)
+
+    def listener(self):
+        return listener_in(self.cluster.control_plane.machine.pid)
 
     def sandbox(self, task_id):
         (pod,) = [pod for pod in self.pods() if pod["metadata"]["labels"]["drover.dev/task"] == task_id]

@@ -324,6 +324,11 @@ class Daemon:
         status, _, data = self.request("GET", f"/v1/tasks/{task_id}/logs?stream={stream}", uid=uid)
         return data.decode(errors="replace") if status == 200 else ""
 
+    @staticmethod
+    def listener():
+        """A socket that listens on a free port of 127.0.0.1 as the daemon sees it."""
+        return socket.create_server(("127.0.0.1", 0), backlog=128)
+
     def sandbox(self, task_id):
         """Where the test finds it while the task runs."""
         return self.state / "tasks" / task_id / "sandbox"

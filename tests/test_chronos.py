@@ -23,8 +23,8 @@ def in_seconds(seconds, period="PT1H", runs=""):
 
 
 @contextlib.contextmanager
-def webhook(*statuses):
-    """Serves at a free port; yields its URL and what was posted to it, as (path, headers, body). Answers with these statuses, and with
+def webhook(daemon, *statuses):
+    """Serves at a free port where the daemon finds it; yields its URL and what was posted to it, as (path, headers, body). Answers with these statuses, and with
     the last of them from then on."""
     posted, left = [], list(statuses)
 
@@ -38,11 +38,13 @@ def webhook(*statuses):
         def log_message(self, *_):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
+        server.socket.close()
+        server.socket = daemon.listener()
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://teller:let-me%20in@127.0.0.1:{server.server_port}/runs?of=chronos", posted
+            yield f"http://teller:let-me%20in@127.0.0.1:{server.socket.getsockname()[1]}/runs?of=chronos", posted
         finally:
             server.shutdown()
             thread.join()
@@ -136,7 +138,7 @@ class ChronosTest(NamedImagesTest):
         self.assertIn("time", self.runs("slow")[0]["reason"])
 
     def test_a_url_is_told_how_runs_end(self):
-        with webhook(503, 200) as (url, posted):  # who has no time at first is told again
+        with webhook(self.daemon, 503, 200) as (url, posted):  # who has no time at first is told again
             self.define("told", "exit 3", retries=0, schedule=in_seconds(0, runs="1"), notificationUrl=url)
             drover.wait_for(lambda: len(posted) == 2, "the URL to be told twice")
             self.ask("PUT", "/job/told")
