@@ -13,15 +13,10 @@ namespace {
 
 using Claims = std::vector<const ResourceClaim*>;
 
-/// A claim that is made for limits has no name yet, and is the last.
-Search::Words words_of(const Claims& claims) {
+/// All that the pod has: one that is made for limits has no name yet, and is the last.
+Search::Numbers numbers_of(const Claims& claims) {
   const auto own = std::ranges::count_if(claims, [](const auto* claim) { return !claim->name.empty(); });
-  Search::Words words;
-  for (const auto* claim : claims)
-    words.push_back(claim->name.empty() ? "the ResourceClaim for its limits"
-                    : own == 1          ? "its ResourceClaim"
-                                        : fmt::format("its ResourceClaim {} of {}", words.size() + 1, own));
-  return words;
+  return {0, static_cast<std::size_t>(own)};
 }
 
 Status may_ask(const Claims& claims, const AllocateOptions& options) {
@@ -29,11 +24,11 @@ Status may_ask(const Claims& claims, const AllocateOptions& options) {
   for (std::size_t i = 0; i < claims.size(); ++i)
     for (const auto& request : claims[i]->spec->requests)
       if (std::ranges::any_of(request.wishes, &DeviceWish::admin))
-        return fail(
-            ErrorKind::kPermissionDenied,
-            fmt::format("{} asks for admin access, which its namespace does not allow", words_of(claims)[i]),
-            "an administrator allows it by the namespace's label "
-            "resource.kubernetes.io/admin-access: \"true\"");
+        return fail(ErrorKind::kPermissionDenied,
+                    fmt::format("{} asks for admin access, which its namespace does not allow",
+                                Search::words_of(*claims[i], i, numbers_of(claims))),
+                    "an administrator allows it by the namespace's label "
+                    "resource.kubernetes.io/admin-access: \"true\"");
   return {};
 }
 
@@ -156,8 +151,8 @@ std::vector<ClaimAllocation> results_of(const Search& search, const ChosenByClai
 }
 
 Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Claims& claims,
-                           const Search::Words& words, const AllocateOptions& options) {
-  DROVER_TRY(auto search, Search::prepare(pools, node, claims, words));
+                           const Search::Numbers& numbers, const AllocateOptions& options) {
+  DROVER_TRY(auto search, Search::prepare(pools, node, claims, numbers));
   ChosenByClaim chosen;
   switch (find(search, options, chosen)) {
     case Outcome::kFound:
@@ -167,7 +162,8 @@ Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Cla
       // One that cannot be had even alone says more.
       if (claims.size() > 1)
         for (std::size_t i = 0; i < claims.size(); ++i)
-          if (auto alone = allocate(pools, node, {claims[i]}, {words[i]}, options); alone && !alone->fits())
+          if (auto alone = allocate(pools, node, {claims[i]}, {i, numbers.of}, options);
+              alone && !alone->fits())
             return alone;
       return Allocated{{}, fmt::format("no devices were found within {} tries", options.most_tries)};
     default:
@@ -180,14 +176,14 @@ Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Cla
 Result<Allocated> allocate(const DevicePools& pools, const Node& node, const Claims& claims,
                            const AllocateOptions& options) {
   DROVER_CHECK_OK(may_ask(claims, options));
-  return allocate(pools, node, claims, words_of(claims), options);
+  return allocate(pools, node, claims, numbers_of(claims), options);
 }
 
 Result<std::vector<std::vector<Eligible>>> eligible_devices(const DevicePools& pools, const Node& node,
                                                             const Claims& claims,
                                                             const AllocateOptions& options) {
   DROVER_CHECK_OK(may_ask(claims, options));
-  DROVER_TRY(auto search, Search::prepare(pools, node, claims, words_of(claims)));
+  DROVER_TRY(auto search, Search::prepare(pools, node, claims, numbers_of(claims)));
   std::vector<std::vector<Eligible>> eligible;
   for (const auto& by_request : search.choices()) {
     auto& of_claim = eligible.emplace_back();

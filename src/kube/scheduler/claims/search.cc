@@ -23,8 +23,8 @@ bool is_as_far_as(const Choice& one, const Choice* other) {
 
 }  // namespace
 
-Search::Search(const DevicePools& pools, const Node& node, const Claims& claims, Words words)
-    : pools_(pools), claims_(claims), words_(std::move(words)), devices_(pools, node) {
+Search::Search(const DevicePools& pools, const Node& node, const Claims& claims, const Numbers& numbers)
+    : pools_(pools), claims_(claims), numbers_(numbers), devices_(pools, node) {
   chosen_.resize(claims.size());
   for (const auto* claim : claims) {
     chosen_wishes_.emplace_back(claim->spec->requests.size(), 0);
@@ -33,12 +33,18 @@ Search::Search(const DevicePools& pools, const Node& node, const Claims& claims,
   }
 }
 
+std::string Search::words_of(const ResourceClaim& claim, std::size_t place, const Numbers& numbers) {
+  if (claim.name.empty()) return "the ResourceClaim for its limits";
+  if (numbers.of == 1) return "its ResourceClaim";
+  return fmt::format("its ResourceClaim {} of {}", numbers.first + place + 1, numbers.of);
+}
+
 Result<Search> Search::prepare(const DevicePools& pools, const Node& node, const Claims& claims,
-                               Words words) {
-  Search search(pools, node, claims, std::move(words));
+                               const Numbers& numbers) {
+  Search search(pools, node, claims, numbers);
   for (std::size_t i = 0; i < claims.size(); ++i)
     if (auto prepared = search.prepare_claim(i); !prepared)
-      return Failure(context(std::move(prepared).error(), search.words_[i]));
+      return Failure(context(std::move(prepared).error(), search.words(i)));
   return search;
 }
 
@@ -68,7 +74,7 @@ Status Search::prepare_claim(std::size_t claim) {
     });
     auto why = fmt::format("wants more than the {} devices that a claim may have", kMostDevicesOfClaim);
     if (!takes_all) return fail(ErrorKind::kInvalid, fmt::format("it {}", why), "use several claims");
-    refusal_ = fmt::format("{} {}", words_[claim], why);
+    refusal_ = fmt::format("{} {}", words(claim), why);
   }
   return {};
 }
@@ -130,8 +136,7 @@ Match Search::match(Choice& choice, std::size_t index) {
 
 Status Search::gather_all(Choice& choice) {
   const auto refuse = [&](std::string why) {
-    if (refusal_.empty())
-      refusal_ = fmt::format("{} asks for all devices, but {}", words_[choice.claim], why);
+    if (refusal_.empty()) refusal_ = fmt::format("{} asks for all devices, but {}", words(choice.claim), why);
   };
   for (const auto& pool : devices_.pools()) {
     if (pool.incomplete)
@@ -220,7 +225,7 @@ Outcome Search::from_device(const Choice& choice, std::size_t taken, std::size_t
     if (!devices_.is_free(candidate, choice.claim, choice.wish->admin)) continue;
     if (choice.matches[candidate] == Match::kFailed && !again_) {
       error_ = context(choice.errors.at(candidate),
-                       fmt::format("{}: the request '{}'", words_[choice.claim], choice.full_name));
+                       fmt::format("{}: the request '{}'", words(choice.claim), choice.full_name));
       return Outcome::kStopped;
     }
     if (choice.matches[candidate] != Match::kYes || was_tried(tried, candidate)) continue;
@@ -361,7 +366,7 @@ void Search::find_groups() {
 std::string Search::reason() const {
   if (!refusal_.empty()) return refusal_;
   if (furthest_ == nullptr) return "nothing is asked for";
-  return fmt::format("{}: the request '{}': {}", words_[furthest_->claim], furthest_->full_name,
+  return fmt::format("{}: the request '{}': {}", words(furthest_->claim), furthest_->full_name,
                      why_not(*furthest_));
 }
 

@@ -49,13 +49,17 @@ struct Chosen {
 class Search {
  public:
   using Claims = std::vector<const ResourceClaim*>;
-  /// What reasons call each of the claims. Not by their names: of claims that are alike one answer is for
-  /// all.
-  using Words = std::vector<std::string>;
+  /// Which of a pod's claims these are.
+  struct Numbers {
+    std::size_t first = 0;
+    std::size_t of = 1;  ///< so many that it has of its own
+  };
+  /// What reasons call a claim: not by its name, since of claims that are alike one answer is for all.
+  static std::string words_of(const ResourceClaim& claim, std::size_t place, const Numbers& numbers);
 
   /// kInvalid, kNotFound and kUnsupported for what is wrong with the claims or their classes on every node.
   static Result<Search> prepare(const DevicePools& pools, const Node& node, const Claims& claims,
-                                Words words);
+                                const Numbers& numbers);
 
   enum class Outcome {
     kFound,
@@ -84,7 +88,8 @@ class Search {
   bool could_have(const Choice& choice, std::size_t candidate);
 
  private:
-  Search(const DevicePools& pools, const Node& node, const Claims& claims, Words words);
+  Search(const DevicePools& pools, const Node& node, const Claims& claims, const Numbers& numbers);
+  std::string words(std::size_t claim) const { return words_of(*claims_[claim], claim, numbers_); }
 
   Status prepare_claim(std::size_t claim);
   Result<Choice> prepare_choice(std::size_t claim, std::size_t request, const DeviceWish& wish);
@@ -110,7 +115,7 @@ class Search {
 
   const DevicePools& pools_;
   Claims claims_;
-  Words words_;
+  Numbers numbers_;
   NodeDevices devices_;
   std::vector<std::vector<std::vector<Choice>>> choices_;
   std::vector<std::vector<ConstraintState>> constraints_;  ///< by claim
