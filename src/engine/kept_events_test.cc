@@ -149,6 +149,27 @@ TEST_F(KeptEventsTest, WhatIsToldOfTheMachineIsKeptToo) {
   EXPECT_EQ(told(bob_, {.user = "bob"}).size(), 0u);
 }
 
+TEST_F(KeptEventsTest, WhatBecomesOfTheGpusOfNodesIsToldWithTheirNames) {
+  begin();
+  auto known = node(2);
+  known.name = "n1";
+  engine_->set_nodes({known});
+  known.inventory.devices[1].unhealthy = "XID 79";
+  auto comes = known;
+  comes.name = "n2";
+  engine_->set_nodes({known, comes});
+  engine_->set_nodes({known, comes});
+  known.inventory.devices[1].unhealthy = "";
+  engine_->set_nodes({known, comes});
+  run();
+  std::vector<std::string> kinds;
+  for (const auto& event : told(bob_)) {
+    kinds.push_back(event.kind);
+    EXPECT_THAT(event.message, HasSubstr(" of node n1"));
+  }
+  EXPECT_THAT(kinds, ElementsAre("gpu_unfit", "gpu_fit"));
+}
+
 /// A client that goes on behind what it saw last, whatever becomes of the daemon.
 RC_GTEST_FIXTURE_PROP(KeptEventsTest, WhoFollowsOverCrashesSeesAllOnceAndInOrder, ()) {
   world_ = {};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "engine/find_tasks.h"
 #include "engine/image_fits.h"
@@ -179,8 +179,21 @@ void LocalEngine::set_machine(placement::Node machine) {
 }
 
 void LocalEngine::set_nodes(std::vector<placement::Node> nodes) {
-  happened(
-      control::event::NodesChanged{std::make_shared<const std::vector<placement::Node>>(std::move(nodes))});
+  const auto before =
+      std::exchange(nodes_, std::make_shared<const std::vector<placement::Node>>(std::move(nodes)));
+  happened(control::event::NodesChanged{nodes_});
+  if (before) tell(fitness_news(*before, *nodes_));
+}
+
+/// Behind the change itself: what is told has to be kept, and the GPUs are as they are.
+void LocalEngine::tell(const std::vector<FitnessNews>& news) {
+  for (const auto& one : news) {
+    if (!one.is_fit)
+      ports_.log(one.message);
+    else if (ports_.info)
+      ports_.info(one.message);
+    happened(control::event::Noted{one.is_fit ? "gpu_fit" : "gpu_unfit", "", one.message});
+  }
 }
 
 void LocalEngine::offer_machine() {
@@ -191,29 +204,14 @@ void LocalEngine::offer_machine() {
         device.unhealthy.empty() && found != strangers_.found().end())
       device.unhealthy = found->second;
   if (machine == before) return;
-  std::vector<control::event::Noted> news;
-  for (const auto& device : machine.inventory.devices) {
-    const auto& old = before.inventory.devices;
-    const auto known =
-        std::find_if(old.begin(), old.end(), [&](const auto& other) { return other.uuid == device.uuid; });
-    if (known != old.end() && known->unhealthy == device.unhealthy) continue;
-    const auto message = device.unhealthy.empty()
-                             ? fmt::format("GPU {} ({}) is fit", device.index, device.uuid)
-                             : fmt::format("GPU {} ({}): {}", device.index, device.uuid, device.unhealthy);
-    if (!device.unhealthy.empty())
-      ports_.log(message);
-    else if (ports_.info)
-      ports_.info(message);
-    news.push_back({device.unhealthy.empty() ? "gpu_fit" : "gpu_unfit", "", message});
-  }
+  const auto news = fitness_news(before.inventory.devices, machine.inventory.devices);
   ImageInspector::Wanted images;
   if (variant_facts(machine) != variant_facts(before)) images = images_.of_work();
   offered_machine_ = std::move(machine);
   if (!images.empty()) transact([this, images] { loop_.note(images_.hold(images)); }, {});
   machine_images_.merge(images);
   happened(control::event::NodeChanged{offered_machine_});
-  // Behind it: what is told has to be kept, and the machine is as it is.
-  for (auto& one : news) happened(std::move(one));
+  tell(news);
 }
 
 std::vector<Error> LocalEngine::problems() const {

@@ -21,6 +21,7 @@
 #include "engine/event_loop.h"
 #include "engine/executor.h"
 #include "engine/feed.h"
+#include "engine/fitness.h"
 #include "engine/idle_gpus.h"
 #include "engine/image_inspector.h"
 #include "engine/kept_events.h"
@@ -54,7 +55,7 @@ class LocalEngine final : public Api {
                    std::function<void(Result<CheckPorts::CommandOutcome>)> done) {
     executor_.run_command(task_id, command, timeout, std::move(done));
   }
-  /// Of a cluster, in any order.
+  /// Of a cluster, all of them, in any order. What changed of the fitness of known GPUs is told.
   void set_nodes(std::vector<placement::Node> nodes);
   /// Of a cluster, what work that is not ours has, by node: it is not free, and nothing is decided by it.
   void set_taken_by_others(std::map<std::string, placement::Free> taken) { taken_ = std::move(taken); }
@@ -132,6 +133,8 @@ class LocalEngine final : public Api {
   void refresh_ports();
   /// What the machine has, as it was told last, without what nobody is to be given.
   void offer_machine();
+  /// People, by the log and by events.
+  void tell(const std::vector<FitnessNews>& news);
 
   /// The task of a request, with user and owner.
   Result<workload::Task> complete(const Caller& caller, const workload::TaskRequest& request) const;
@@ -158,10 +161,11 @@ class LocalEngine final : public Api {
 
   std::optional<Error> broken_;  ///< what a plan would have done wrongly, last
   TimePoint ports_seen_{};
-  TimePoint tidy_at_{};                    ///< the journal, next
-  placement::Node reported_machine_;       ///< by set_machine(); strangers make GPUs of it unhealthy
-  placement::Node offered_machine_;        ///< as it was offered last
-  ImageInspector::Wanted machine_images_;  ///< to be inspected when that counts
+  TimePoint tidy_at_{};               ///< the journal, next
+  placement::Node reported_machine_;  ///< by set_machine(); strangers make GPUs of it unhealthy
+  placement::Node offered_machine_;   ///< as it was offered last
+  std::shared_ptr<const std::vector<placement::Node>> nodes_;  ///< by set_nodes(); null: not yet
+  ImageInspector::Wanted machine_images_;                      ///< to be inspected when that counts
 
   EventLoop loop_;
   Feed feed_;

@@ -75,7 +75,7 @@ struct Device {
   std::string serial;
   /// Why it must not be given to anyone now, in words; empty when it is healthy.
   std::string unhealthy;
-  /// The same, because somebody has said so; empty when nobody has. Not of the GPU's own.
+  /// The same, because somebody has said so, or has it; empty when nobody has. Not of the GPU's own.
   std::string cordoned;
   /// Queries that failed: each says which one and what NVML answered.
   std::vector<Error> problems;

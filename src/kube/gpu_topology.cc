@@ -107,6 +107,10 @@ class TopologyReader {
 
 }  // namespace
 
+bool is_about_use(std::string_view withheld) {
+  return withheld == kInUseByClaim || withheld == kUsageUnknown || withheld.starts_with(kInUseAs);
+}
+
 std::string write_topology(const gpu::Inventory& inventory) {
   json gpus = json::array();
   json links = json::array();

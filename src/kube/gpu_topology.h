@@ -20,6 +20,13 @@ inline constexpr std::string_view kClaimedGpusAnnotation = "drover.dev/claimed-g
 
 /// Why a GPU is not given out whole that somebody has, or has a part of, by a claim.
 inline constexpr std::string_view kInUseByClaim = "in use by a claim";
+/// The same for who has it under another name.
+inline constexpr std::string_view kInUseAs = "in use as ";
+/// The same while an agent that has just begun does not know who has what.
+inline constexpr std::string_view kUsageUnknown = "the kubelet has not told yet who has which GPU";
+
+/// Whether a GPU is withheld for one of these reasons, and not because something is wrong with it.
+bool is_about_use(std::string_view withheld);
 
 std::string write_topology(const gpu::Inventory& inventory);
 /// kInvalid names the first mistake. There is nothing in it but what write_topology() has written.

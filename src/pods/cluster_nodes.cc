@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "kube/client/object.h"
 #include "kube/gpu_topology.h"
@@ -32,8 +33,11 @@ Result<placement::Node> placement_node(const nlohmann::json& node, const std::st
   auto count = offered == seen.allocatable.others.end() ? 0 : offered->second;
   if (const auto text = annotation_of(node, kube::kTopologyAnnotation); !text.empty()) {
     DROVER_TRY(made.inventory, kube::read_topology(text));
-    for (auto& device : made.inventory.devices)
-      if (gpu::why_withheld(device).empty() && count-- <= 0) device.unhealthy = "its node does not offer it";
+    for (auto& device : made.inventory.devices) {
+      if (kube::is_about_use(device.unhealthy)) std::swap(device.unhealthy, device.cordoned);
+      // Which ones those are that it does not offer, nobody says.
+      if (gpu::why_withheld(device).empty() && count-- <= 0) device.cordoned = "its node does not offer it";
+    }
   } else {
     for (int i = 0; i < std::clamp<std::int64_t>(count, 0, placement::kMaxDevices); ++i)
       made.inventory.devices.push_back({.uuid = fmt::format("{}#{}", seen.name, i), .index = i});

@@ -13,7 +13,8 @@
 namespace drover::pods {
 
 /// Of a Node object: what it can give out, its GPUs as its agent describes them, and its labels as
-/// attributes. Where no agent does, its GPUs are only counted.
+/// attributes. Where no agent does, its GPUs are only counted. What somebody else has, or the node does not
+/// offer, is withheld by `cordoned`: it is not unhealthy.
 Result<placement::Node> placement_node(const nlohmann::json& node, const std::string& gpu_resource);
 
 /// What a pod has of its node, as its scheduler counts it, but for GPUs that it has by a claim. Nothing when

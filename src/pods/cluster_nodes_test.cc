@@ -50,9 +50,26 @@ TEST(ClusterNodes, HaveTheGpusThatTheirAgentDescribes) {
   ASSERT_THAT(made.inventory.devices, SizeIs(2));
   EXPECT_EQ(made.inventory.devices[1].uuid, "GPU-1");
   EXPECT_EQ(made.inventory.links[0][1].nvlinks, 2);
-  EXPECT_EQ(made.inventory.devices[0].unhealthy, "");
-  EXPECT_NE(made.inventory.devices[1].unhealthy, "") << "its kubelet gives out one";
+  EXPECT_EQ(gpu::why_withheld(made.inventory.devices[0]), "");
+  EXPECT_NE(made.inventory.devices[1].cordoned, "") << "its kubelet gives out one";
   EXPECT_NE(made.cordoned, "");
+}
+
+TEST(ClusterNodes, AGpuThatSomebodyHasIsWithheldAndNotUnhealthy) {
+  auto described = node(0);
+  const auto withheld = [&](std::string why) {
+    auto gpus = two_gpus();
+    gpus.devices[0].unhealthy = std::move(why);
+    described["metadata"]["annotations"][kube::kTopologyAnnotation] = kube::write_topology(gpus);
+    return placement_node(described, "nvidia.com/gpu").value().inventory.devices[0];
+  };
+  for (const auto& why :
+       {std::string(kube::kInUseByClaim), std::string(kube::kUsageUnknown), std::string("in use as x/gpu")}) {
+    EXPECT_EQ(withheld(why).cordoned, why);
+    EXPECT_EQ(withheld(why).unhealthy, "");
+  }
+  EXPECT_EQ(withheld("XID 79").unhealthy, "XID 79");
+  EXPECT_EQ(withheld("").unhealthy, "") << "which its kubelet does not give out";
 }
 
 TEST(ClusterNodes, PodsTakeWhatTheyRequest) {

@@ -11,8 +11,6 @@
 namespace drover::kube {
 namespace {
 
-constexpr std::string_view kUsageUnknown = "the kubelet has not told yet who has which GPU";
-
 const OfferedResource* find_resource(const std::vector<OfferedResource>& offers, const std::string& name) {
   const auto found = std::ranges::find(offers, name, &OfferedResource::name);
   return found == offers.end() ? nullptr : &*found;

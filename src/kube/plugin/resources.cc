@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kube/gpu_topology.h"
+
 namespace drover::kube {
 namespace {
 
@@ -34,7 +36,7 @@ std::string trouble_of(const gpu::Device& device, const std::string& resource, c
   const auto held = holders.find(device.uuid);
   if (held == holders.end()) return "";
   for (const auto& holder : held->second)
-    if (holder != resource) return fmt::format("in use as {}", holder);
+    if (holder != resource) return fmt::format("{}{}", kInUseAs, holder);
   return "";
 }
 
