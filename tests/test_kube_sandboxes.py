@@ -188,6 +188,28 @@ class SandboxesTest(drover.DaemonTest):
         wait_for(lambda: not self.daemon.pods(), "the pod to go", timeout=PATIENCE)
         self.assert_all_is_there(running)
 
+    def test_one_that_is_stopped_slowly_can_be_stopped_by_force(self):
+        body = {"command": ["/bin/sh", "-c", "trap '' TERM; echo said; while true; do sleep 1; done"], "cpus": 0.1, "memory": "64MiB",
+                "grace": "1h"}
+        deaf, beside = (self.daemon.api("POST", "/v1/tasks", body)["task"]["id"] for _ in range(2))
+        for task in (deaf, beside):
+            self.daemon.wait_for_output(task, "said")
+            self.daemon.stop_task(task)
+        time.sleep(5)  # their kubelets have told them, and wait
+        self.assertEqual(self.daemon.task(deaf)["state"], "stopping")
+        self.daemon.stop_task(deaf, force=True)
+        self.assertEqual(self.daemon.wait_until_final(deaf, timeout=PATIENCE)["exit_status"], 137)
+        wait_for(lambda: len(self.daemon.pods()) == 1, "the pod to go", timeout=PATIENCE)
+        # The other one's hour is not over; after a restart it can be cut short as well.
+        self.assertEqual(self.daemon.task(beside)["state"], "stopping")
+        self.daemon.kill()
+        pod, = self.daemon.pods()
+        self.cluster.kubectl("delete", "pod", pod["metadata"]["name"], "--namespace", pod["metadata"]["namespace"], "--grace-period=2",
+                             "--wait=false")
+        self.daemon.start()
+        self.assertEqual(self.daemon.wait_until_final(beside, timeout=PATIENCE)["exit_status"], 137)
+        wait_for(lambda: not self.daemon.pods(), "the pod to go", timeout=PATIENCE)
+
     def starts(self):
         return {agent["metadata"]["name"]: sum(status["restartCount"] for status in agent["status"]["containerStatuses"])
                 for agent in agents(self.cluster)}
@@ -201,16 +223,41 @@ class SandboxesTest(drover.DaemonTest):
     def work(self, percent):
         """What the simulated GPUs of all nodes do from now on."""
         for node in self.cluster.nodes:
-            file = node.path(f"{STATE}/sim/faults.yaml")
-            file.with_suffix(".new").write_text(json.dumps({str(gpu): {"utilization": {"gpu": percent}} for gpu in range(8)}))
-            file.with_suffix(".new").rename(file)
+            gpus = int(self.cluster.get("node", node.name)["status"]["capacity"][GPU])
+            self.simulate(node, {str(gpu): {"utilization": {"gpu": percent}} for gpu in range(gpus)})
+
+    @staticmethod
+    def simulate(node, faults):
+        """They must name none that there isn't: then they are refused whole."""
+        file = node.path(f"{STATE}/sim/faults.yaml")
+        file.with_suffix(".new").write_text(json.dumps(faults))
+        file.with_suffix(".new").rename(file)
+
+    def test_what_becomes_of_a_nodes_gpu_is_told(self):
+        node = self.cluster.nodes[1]
+
+        def told():
+            return [(event["kind"], event["message"]) for event in self.daemon.api("GET", "/v1/events?follow=false")["events"]
+                    if event["kind"].startswith("gpu_")]
+
+        self.assertEqual(told(), [], "agents and kubelets that begin anew are no news")
+        self.addCleanup(self.simulate, node, {})
+        self.simulate(node, {"1": {"lost": True}})
+        wait_for(told, "it to be told unfit", timeout=PATIENCE)
+        self.simulate(node, {})
+        wait_for(lambda: "gpu_fit" in dict(told()), told, timeout=PATIENCE)
+        for kind, message in told():
+            self.assertRegex(message, rf"^GPU 1 \([^)]+\) of node {node.name}( is fit$|: )", kind)
+        self.assertRegex(self.daemon.read_log(), rf"GPU 1 .* of node {node.name}: ")
 
     def test_a_task_whose_gpus_do_nothing_is_stopped(self):
         self.addCleanup(self.work, 0)
         self.work(60)
         body = {"command": ["sleep", "1000"], "cpus": 0.1, "memory": "64MiB", "gpus": 1}
         limited = self.daemon.api("POST", "/v1/tasks", {**body, "idle_timeout": "10s"})["task"]["id"]
+        self.addCleanup(self.daemon.end_task, limited)
         forever = self.daemon.api("POST", "/v1/tasks", body)["task"]["id"]
+        self.addCleanup(self.daemon.end_task, forever)
         self.daemon.wait_until_running(limited)
         self.daemon.wait_until_running(forever)
         time.sleep(15)
@@ -226,14 +273,13 @@ class SandboxesTest(drover.DaemonTest):
         self.assertIn("its GPUs did nothing for 10s", ended["reason"])
         self.assertGreater(sum(self.starts().values()), sum(before.values()))
         self.assertEqual(self.daemon.task(forever)["state"], "running")
-        self.daemon.stop_task(forever)
-        self.daemon.wait_until_final(forever)
 
     def test_a_queue_says_how_long_gpus_may_do_nothing(self):
         told = self.daemon.cli("queue", "set", "default", "--idle-timeout", "10s")
         self.assertEqual(told.status, 0, told)
         self.addCleanup(self.daemon.cli, "queue", "set", "default", "--idle-timeout", "none")
         task = self.daemon.api("POST", "/v1/tasks", {"command": ["sleep", "1000"], "gpus": 1})["task"]["id"]
+        self.addCleanup(self.daemon.end_task, task)
         self.assertEqual(self.daemon.wait_until_final(task, timeout=PATIENCE)["cause"], "idle")
 
     def kill_agent(self, uid):

@@ -54,6 +54,7 @@ constexpr auto kSandboxPause = 10s;
 constexpr auto kClusterPause = 5s;
 constexpr auto kPatience = 5s;
 constexpr auto kShortPatience = 1s;  ///< while a pod waits
+constexpr auto kKillPatience = 2s;   ///< of the control plane, which reads files meanwhile
 constexpr auto kHangs = 2min;        ///< what should take seconds
 constexpr std::string_view kDevicePlugin = "device-plugin";
 constexpr std::string_view kDra = "dra";
@@ -359,6 +360,14 @@ class Node {
     return {};
   }
 
+  kube::PodCalls pod_calls() {
+    return {.idle = [this] { return idle_.look(); },
+            .kill =
+                [this](const auto& uid) {
+                  return kube::kill_pod(options_.runtime_endpoint, uid, kKillPatience);
+                }};
+  }
+
   void end_claims() {
     std::unique_ptr<kube::dra::Driver> driver;
     {
@@ -398,7 +407,7 @@ class Node {
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   KubeIdle idle_{options_, gpus_};
-  KubeSandboxes sandboxes_{options_, DROVER_VERSION, [this] { return idle_.look(); }, warn};
+  KubeSandboxes sandboxes_{options_, DROVER_VERSION, pod_calls(), warn};
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},

@@ -12,12 +12,12 @@ constexpr int kPartOfTime = 8;
 
 }  // namespace
 
-KubeSandboxes::KubeSandboxes(const cli::KubeNodeOptions& options, std::string version, kube::TellIdle idle,
+KubeSandboxes::KubeSandboxes(const cli::KubeNodeOptions& options, std::string version, kube::PodCalls pods,
                              std::function<void(const std::string& sentence)> log)
     : options_(options),
       is_on_(std::ranges::find(options.roles, "sandboxes") != options.roles.end()),
       version_(std::move(version)),
-      idle_(std::move(idle)),
+      pods_(std::move(pods)),
       log_(std::move(log)),
       trouble_(log_),
       tidy_trouble_(log_),
@@ -32,7 +32,7 @@ Status KubeSandboxes::begin() {
     DROVER_TRY(auto opened, kube::SandboxStore::open(options_.kubelet));
     const std::lock_guard lock(mutex_);
     if (!store_) store_.emplace(std::move(opened));
-    DROVER_TRY(service_, kube::SandboxService::listen(*store_, idle_));
+    DROVER_TRY(service_, kube::SandboxService::listen(*store_, pods_));
     driver_ = std::make_unique<kube::SandboxDriver>(
         kube::SandboxDriverOptions{options_.node_name, options_.kubelet, version_, log_}, *store_);
   }

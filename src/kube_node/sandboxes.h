@@ -20,9 +20,9 @@ namespace drover {
 
 class KubeSandboxes {
  public:
-  /// `version`: of this program. `idle` tells the control plane of pods. `log` gets sentences, from any
+  /// `version`: of this program. `pods` is the control plane's to call. `log` gets sentences, from any
   /// thread.
-  KubeSandboxes(const cli::KubeNodeOptions& options, std::string version, kube::TellIdle idle,
+  KubeSandboxes(const cli::KubeNodeOptions& options, std::string version, kube::PodCalls pods,
                 std::function<void(const std::string& sentence)> log);
 
   /// Begins to serve, or sees to it that the kubelet still finds it.
@@ -39,7 +39,7 @@ class KubeSandboxes {
   const cli::KubeNodeOptions& options_;
   const bool is_on_;
   const std::string version_;
-  const kube::TellIdle idle_;
+  const kube::PodCalls pods_;
   const std::function<void(const std::string&)> log_;
   LogOnce trouble_, tidy_trouble_, label_trouble_;
   std::chrono::steady_clock::time_point next_telling_{};  ///< tell()'s alone

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <atomic>
 
@@ -12,6 +11,7 @@
 #include "pods/busy_pods.h"
 #include "pods/log_copy.h"
 #include "pods/pod_sandbox.h"
+#include "pods/testing/pair_connection.h"
 
 namespace drover::pods {
 namespace {
@@ -21,17 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::string kUid = "11111111-2222-3333-4444-555555555555";
-
-/// One end of a pair, as a command's input and output are.
-class PairConnection final : public AgentConnection {
- public:
-  explicit PairConnection(UniqueFd socket) : socket_(std::move(socket)) {}
-  int input() const override { return socket_.get(); }
-  int output() const override { return socket_.get(); }
-
- private:
-  UniqueFd socket_;
-};
 
 /// Nodes with a sandbox each. "dead" takes connections, and says nothing; "none" takes none.
 class NodeAgentsTest : public ::testing::Test {
@@ -53,21 +42,19 @@ class NodeAgentsTest : public ::testing::Test {
   Result<std::unique_ptr<AgentConnection>> connect(const std::string& node) {
     ++connections_;
     if (node == "none") return fail(ErrorKind::kUnavailable, "No agent of ours runs there");
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    auto [connection, end] = testing::PairConnection::make();
     if (node == "dead")
-      silent_.emplace_back(ends[1]);
+      silent_.push_back(std::move(end));
     else
-      threads_.emplace_back([this, end = ends[1]] { serve(UniqueFd(end)); });
-    return std::make_unique<PairConnection>(UniqueFd(ends[0]));
+      threads_.emplace_back([this, served = std::move(end)] { serve(served); });
+    return std::move(connection);
   }
   void serve(const UniqueFd& end) {
     kube::Wire wire(end.get(), end.get());
     const auto in = [] { return std::chrono::steady_clock::now() + 10s; };
     while (true) {
       const auto request = wire.receive_request(in());
-      if (!request || dies_.exchange(false) ||
-          !wire.send(kube::answer(*store_, [this] { return idle_; }, *request), in()))
+      if (!request || dies_.exchange(false) || !wire.send(kube::answer(*store_, calls_, *request), in()))
         return;
     }
   }
@@ -88,6 +75,7 @@ class NodeAgentsTest : public ::testing::Test {
   std::unique_ptr<kube::SandboxStore> store_;
   const User self_{::geteuid(), ::getegid(), {}, "me", "/"};
   kube::IdleTimes idle_;
+  const kube::PodCalls calls_{.idle = [this] { return idle_; }, .kill = {}};
   std::atomic<int> connections_ = 0;
   std::atomic<bool> dies_ = false;
   std::vector<UniqueFd> silent_;

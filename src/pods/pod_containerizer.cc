@@ -94,7 +94,10 @@ PodContainerizer::PodContainerizer(kube::Api& api, PodContainerizerOptions optio
       tasks_(std::move(tasks)),
       store_(api),
       streams_(api, options_.server, tasks_, options_.streams, options_.watcher.log),
-      threads_(kThreads) {}
+      threads_(kThreads) {
+  if (options_.agents != nullptr)
+    overdue_ = std::make_unique<OverduePods>(*options_.agents, options_.watcher.log);
+}
 
 PodContainerizer::~PodContainerizer() {
   informer_.reset();
@@ -205,8 +208,14 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
     const bool told = tell(attempt, reaction.news, view);
     if (attempt->over) return;
     if (const auto done = perform(attempt, reaction.deed, view); !done) return later(attempt);
-    if (!told && view_of(attempt) == view) return;
+    if (!told && view_of(attempt) == view) return hurry(attempt, view);
   }
+}
+
+void PodContainerizer::hurry(const AttemptPointer& attempt, const View& view) {
+  if (!overdue_ || !view || !view->due_at) return;
+  if (wall_clock() > *view->due_at + options_.overdue) overdue_->end(*view);
+  later(attempt);
 }
 
 Status PodContainerizer::make(const AttemptPointer& attempt) {

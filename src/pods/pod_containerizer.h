@@ -21,6 +21,7 @@
 #include "kube/client/informer.h"
 #include "pods/attempt.h"
 #include "pods/node_agents.h"
+#include "pods/overdue_pods.h"
 #include "pods/pod_store.h"
 #include "pods/pod_streams.h"
 #include "pods/pod_view.h"
@@ -37,6 +38,8 @@ struct PodContainerizerOptions {
   std::chrono::milliseconds listing{5 * 60'000};  ///< how long the first look at the cluster may take
   StreamLimits streams = {};
   NodeAgents* agents = nullptr;  ///< of nodes that keep sandboxes; null: those end with their pods
+  /// Longer than a kubelet needs to end a pod whose time is over.
+  std::chrono::milliseconds overdue{3000};
 };
 
 class PodContainerizer final : public container::Containerizer {
@@ -83,6 +86,8 @@ class PodContainerizer final : public container::Containerizer {
   bool tell(const AttemptPointer& attempt, News news, const View& view);
   void tell_start(const AttemptPointer& attempt, const View& view);
   Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
+  /// Ends it where its kubelet gives it more time than it has.
+  void hurry(const AttemptPointer& attempt, const View& view);
   void note_sandbox(const AttemptPointer& attempt, const View& view) const;
   void tell_end(const AttemptPointer& attempt, News news, const View& view);
   /// Until it is done.
@@ -96,6 +101,7 @@ class PodContainerizer final : public container::Containerizer {
   const Directory tasks_;
   PodStore store_;
   PodStreams streams_;
+  std::unique_ptr<OverduePods> overdue_;                     ///< null where no agent could be asked
   mutable std::mutex mutex_;                                 ///< of what follows
   std::map<std::string, AttemptPointer> attempts_;           ///< by task
   std::set<std::string> cleaned_;                            ///< tasks of which nothing is to be left

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <utility>
+
 #include "base/eventually.h"
 #include "pods/log_copy.h"
 #include "pods/pod_sandbox.h"
+#include "pods/testing/pair_connection.h"
 #include "pods/testing/pod_life.h"
 
 namespace drover::pods {
@@ -17,6 +21,7 @@ using container::Found;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -24,6 +29,39 @@ using ::testing::IsEmpty;
 const std::string kPod = "drover-ann/t-0";
 
 using PodContainerizerTest = testing::PodLife;
+
+/// Of nodes that do as they are asked. The first connection fails.
+class ObedientAgents {
+ public:
+  NodeAgents& agents() { return agents_; }
+  std::vector<std::string> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  Result<std::unique_ptr<AgentConnection>> connect(const std::string& node) {
+    if (!std::exchange(failed_, true)) return fail(ErrorKind::kUnavailable, "no agent");
+    auto [connection, end] = testing::PairConnection::make();
+    threads_.emplace_back([this, node, served = std::move(end)] {
+      kube::Wire wire(served.get(), served.get());
+      const auto in = [] { return std::chrono::steady_clock::now() + 20s; };
+      while (const auto request = wire.receive_request(in())) {
+        const std::lock_guard lock(mutex_);
+        asked_.push_back(fmt::format("{}: {} {}", node, request->method, request->target));
+        if (!wire.send(kube::WireAnswer{}, in())) return;
+      }
+    });
+    return std::move(connection);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> asked_;
+  bool failed_ = false;
+  std::vector<std::jthread> threads_;
+  NodeAgents agents_{[this](const auto& node, auto) { return connect(node); },
+                     {.answer = 20s, .idle = 30s, .spared = 0ms}};
+};
 
 TEST_F(PodContainerizerTest, SandboxesOfNodesAreFoundAgainAndGoWithTheTask) {
   std::vector<std::string> asked, uids;
@@ -163,6 +201,36 @@ TEST_F(PodContainerizerTest, OneThatIsStoppedGetsItsTimeAndIsTheBeginningOfNothi
       EXPECT_FALSE(json::parse(request.body).contains("gracePeriodSeconds")) << "it is what the pod says";
   end(143);
   EXPECT_THAT(told_.lines(3), Contains("ended t 143 stopped"));
+}
+
+TEST_F(PodContainerizerTest, WhoseTimeWasMadeShorterIsEndedByItsNodeAlsoAfterARestart) {
+  ObedientAgents nodes;
+  agents_ = &nodes.agents();
+  begin();
+  auto launch = launch_of();
+  launch.task.grace = 1h;
+  ASSERT_TRUE(pods_->launch(launch));
+  bind();
+  run();
+  (void)told_.lines(2);
+  const auto kill = fmt::format("n1: DELETE /pods/{}", kube::text_at(*pod(), "/metadata/uid"));
+  ASSERT_TRUE(pods_->stop("t", false));
+  std::this_thread::sleep_for(200ms);
+  EXPECT_THAT(nodes.asked(), IsEmpty()) << "it has an hour";
+  ASSERT_TRUE(pods_->stop("t", true));
+  EXPECT_TRUE(eventually([&] { return nodes.asked().size() >= 2; })) << "until it is over";
+  EXPECT_THAT(nodes.asked(), Each(kill));
+  pods_.reset();
+  const auto before = nodes.asked().size();
+  begin();
+  EXPECT_EQ(pods_->recover("t", 0).value(), Found::kAlive);
+  EXPECT_TRUE(eventually([&] { return nodes.asked().size() > before; }));
+  EXPECT_THAT(nodes.asked(), Each(kill));
+  end(137);
+  const auto lines = told_.lines(6);
+  EXPECT_THAT(lines, Contains(HasSubstr("ended t 137 stopped")));
+  EXPECT_THAT(lines, Contains(HasSubstr("A task on node 'n1' gets more time to end than it has: ")));
+  pods_.reset();
 }
 
 TEST_F(PodContainerizerTest, WhoDeletesThePodIsNamedWhenTheTaskFailsByIt) {

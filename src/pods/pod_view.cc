@@ -78,6 +78,20 @@ bool is_of_lost_node(const json& disruption) {
   return text(disruption, "reason") == "DeletionByPodGC";
 }
 
+bool is_ending(Actual actual) {
+  return actual == Actual::kPlacedLeaving || actual == Actual::kPlacedEvicted ||
+         actual == Actual::kRunningLeaving || actual == Actual::kRunningEvicted;
+}
+
+/// As the API server counts it: from when it was deleted first.
+std::optional<TimePoint> shortened_end(const json& pod) {
+  const auto& metadata = part(pod, "metadata");
+  const auto& left = part(metadata, "deletionGracePeriodSeconds");
+  const auto& own = part(part(pod, "spec"), "terminationGracePeriodSeconds");
+  if (!left.is_number_integer() || !own.is_number_integer() || left >= own) return std::nullopt;
+  return time(metadata, "deletionTimestamp");
+}
+
 /// Reads the status of one pod.
 class StatusReader {
  public:
@@ -241,6 +255,7 @@ PodView read_pod(const json& pod) {
   const auto attempt = text(labels, kAttemptLabel);
   std::from_chars(attempt.data(), attempt.data() + attempt.size(), view.attempt);
   StatusReader(pod, view).read();
+  if (is_ending(view.actual)) view.due_at = shortened_end(pod);
   return view;
 }
 

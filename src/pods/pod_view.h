@@ -28,8 +28,11 @@ struct PodView {
   int attempt = 0;
   std::string journal;
   Actual actual = Actual::kAbsent;
-  std::uint64_t version = 0;            ///< later ones are higher; 0: it does not say
-  bool leaving = false;                 ///< somebody has deleted it
+  std::uint64_t version = 0;  ///< later ones are higher; 0: it does not say
+  bool leaving = false;       ///< somebody has deleted it
+  /// Leaving, and it may run yet: when its time is over, where that was made shorter than the pod has it. Its
+  /// kubelet does not hear of it when it has begun to stop the pod before.
+  std::optional<TimePoint> due_at;
   bool held = false;                    ///< by our finalizer
   std::string node;                     ///< "" as long as it has none
   std::string address;                  ///< its own, or the node's where it has the node's network

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/instant.h"
+
 namespace drover::pods {
 namespace {
 
@@ -163,6 +165,25 @@ TEST(PodView, WhatItsNodeCannotStartHasEnded) {
   }
   EXPECT_EQ(waits("ErrImagePull").actual, Actual::kPlaced) << "it is tried once more";
   EXPECT_EQ(waits("ErrImagePull").why, "no such image");
+}
+
+TEST(PodView, KnowsWhenItIsDueWhereItsTimeWasMadeShorter) {
+  auto value = leaving(running());
+  EXPECT_FALSE(read_pod(value).due_at) << "nobody says how long it has";
+  value["spec"]["terminationGracePeriodSeconds"] = 3600;
+  value["metadata"]["deletionGracePeriodSeconds"] = 3600;
+  EXPECT_FALSE(read_pod(value).due_at) << "its kubelet sees to it";
+  value["metadata"]["deletionGracePeriodSeconds"] = 1;
+  const auto due = parse_instant(kLeaving);
+  ASSERT_TRUE(due);
+  EXPECT_EQ(read_pod(value).due_at, due);
+  EXPECT_EQ(read_pod(evicted(value)).due_at, due);
+  auto over = leaving(ended(137));
+  over["spec"] = value["spec"];
+  over["metadata"]["deletionGracePeriodSeconds"] = 1;
+  EXPECT_FALSE(read_pod(over).due_at) << "it has ended";
+  value["metadata"].erase("deletionTimestamp");
+  EXPECT_FALSE(read_pod(value).due_at);
 }
 
 TEST(PodView, KnowsItsGpusItsAddressAndWhatHoldsIt) {

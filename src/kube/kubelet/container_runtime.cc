@@ -23,6 +23,7 @@ struct Release {
 constexpr Release kContainerdKnowsCdi{1, 7};
 constexpr Release kContainerdDoesCdi{2, 0};
 constexpr Release kCrioDoesCdi{1, 23};
+constexpr const char* kPodUidLabel = "io.kubernetes.pod.uid";
 
 std::optional<Release> release_of(const std::string& version) {
   Release release;
@@ -41,32 +42,40 @@ std::optional<bool> says_cdi(std::string_view configuration) {
 
 using Service = runtime::v1::RuntimeService::Stub;
 
-/// Asks the runtime at a socket, for so long at most each time.
+/// Asks the runtime at a socket, for so long at most altogether.
 class Caller {
  public:
   Caller(const std::string& socket, std::chrono::milliseconds patience)
-      : socket_(socket), patience_(patience), service_(connect_to(socket)) {}
+      : socket_(socket),
+        deadline_(std::chrono::steady_clock::now() + patience),
+        service_(connect_to(socket)) {}
 
-  /// `what` it should tell, for people.
+  /// `what` it should do, for people.
   template <typename Request, typename Answer>
   Result<Answer> call(grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Answer*),
                       const Request& request, std::string_view what) const {
     grpc::ClientContext context;
-    give_up_after(context, patience_);
+    give_up_after(context,
+                  std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now()));
     Answer answer;
     if (const auto status = (service_.*method)(&context, request, &answer); !status.ok())
-      return fail(ErrorKind::kUnavailable,
-                  fmt::format("the container runtime does not tell {} at '{}': {}", what, socket_,
-                              why_failed(status)),
-                  "name its socket with --runtime-endpoint");
+      return fail(
+          ErrorKind::kUnavailable,
+          fmt::format("the container runtime does not {} at '{}': {}", what, socket_, why_failed(status)),
+          "name its socket with --runtime-endpoint");
     return answer;
   }
 
  private:
   const std::string& socket_;
-  std::chrono::milliseconds patience_;
+  std::chrono::steady_clock::time_point deadline_;
   mutable Service service_;
 };
+
+std::string label_of(const runtime::v1::Container& container, const std::string& name) {
+  const auto found = container.labels().find(name);
+  return found == container.labels().end() ? "" : found->second;
+}
 
 CdiSupport support_of(bool does) {
   return does ? CdiSupport::kYes : CdiSupport::kNo;
@@ -96,10 +105,11 @@ ContainerRuntime judge_runtime(std::string name, std::string version, std::strin
 
 Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::milliseconds patience) {
   const Caller caller(socket, patience);
-  DROVER_TRY(const auto version, caller.call(&Service::Version, runtime::v1::VersionRequest(), "what it is"));
+  DROVER_TRY(const auto version,
+             caller.call(&Service::Version, runtime::v1::VersionRequest(), "tell what it is"));
   runtime::v1::StatusRequest request;
   request.set_verbose(true);
-  DROVER_TRY(const auto answer, caller.call(&Service::Status, request, "what it is"));
+  DROVER_TRY(const auto answer, caller.call(&Service::Status, request, "tell what it is"));
   const auto configuration = answer.info().find("config");
   return judge_runtime(version.runtime_name(), version.runtime_version(),
                        configuration == answer.info().end() ? "" : configuration->second);
@@ -110,15 +120,12 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
   runtime::v1::ListContainersRequest request;
   request.mutable_filter()->mutable_state()->set_state(runtime::v1::CONTAINER_RUNNING);
   DROVER_TRY(const auto answer,
-             Caller(socket, patience).call(&Service::ListContainers, request, "what it runs"));
+             Caller(socket, patience).call(&Service::ListContainers, request, "tell what it runs"));
   std::vector<RunningContainer> containers;
   for (const auto& container : answer.containers()) {
-    const auto label = [&](const char* name) {
-      const auto found = container.labels().find(name);
-      return found == container.labels().end() ? std::string() : found->second;
-    };
-    RunningContainer running{container.id(), label("io.kubernetes.pod.namespace"),
-                             label("io.kubernetes.pod.name"), label("io.kubernetes.container.name")};
+    RunningContainer running{container.id(), label_of(container, "io.kubernetes.pod.namespace"),
+                             label_of(container, "io.kubernetes.pod.name"),
+                             label_of(container, "io.kubernetes.container.name")};
     if (container.state() == runtime::v1::CONTAINER_RUNNING && !running.pod.empty())
       containers.push_back(std::move(running));
   }
@@ -129,11 +136,30 @@ Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
                                                      std::chrono::milliseconds patience) {
   runtime::v1::ListPodSandboxRequest request;
   request.mutable_filter()->mutable_state()->set_state(runtime::v1::SANDBOX_READY);
-  DROVER_TRY(const auto answer, Caller(socket, patience).call(&Service::ListPodSandbox, request, "its pods"));
+  DROVER_TRY(const auto answer,
+             Caller(socket, patience).call(&Service::ListPodSandbox, request, "tell its pods"));
   std::map<PodName, std::string> uids;
   for (const auto& pod : answer.items())
     uids[{pod.metadata().namespace_(), pod.metadata().name()}] = pod.metadata().uid();
   return uids;
+}
+
+Status kill_pod(const std::string& socket, const std::string& uid, std::chrono::milliseconds patience) {
+  const Caller caller(socket, patience);
+  runtime::v1::ListContainersRequest request;
+  request.mutable_filter()->mutable_state()->set_state(runtime::v1::CONTAINER_RUNNING);
+  (*request.mutable_filter()->mutable_label_selector())[kPodUidLabel] = uid;
+  DROVER_TRY(const auto answer, caller.call(&Service::ListContainers, request, "tell what it runs"));
+  Status all;
+  for (const auto& container : answer.containers()) {
+    if (container.state() != runtime::v1::CONTAINER_RUNNING || label_of(container, kPodUidLabel) != uid)
+      continue;
+    runtime::v1::StopContainerRequest stop;
+    stop.set_container_id(container.id());
+    if (const auto stopped = caller.call(&Service::StopContainer, stop, "kill a container"); !stopped)
+      all = Failure(stopped.error());
+  }
+  return all;
 }
 
 }  // namespace drover::kube

@@ -1,7 +1,7 @@
 #pragma once
 
 // Which container runtime a node has, and whether it does what CDI specifications say. One that does not
-// starts containers without their devices, and tells nobody. And which containers it runs.
+// starts containers without their devices, and tells nobody. And which containers it runs, and how they end.
 
 #include <chrono>
 #include <map>
@@ -50,5 +50,9 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
 /// up to `patience`; kUnavailable when it does not answer.
 Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
                                                      std::chrono::milliseconds patience);
+
+/// Kills the containers of the pod with this UID that run, whoever else is stopping them more slowly. Fine
+/// when none does. Blocks up to `patience`; kUnavailable when the runtime does not answer, or refuses.
+Status kill_pod(const std::string& socket, const std::string& uid, std::chrono::milliseconds patience);
 
 }  // namespace drover::kube

@@ -1,8 +1,12 @@
 #include "kube/kubelet/container_runtime.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
 
 #include "base/fake_tree.h"
 #include "kube/rpc/socket_server.h"
@@ -11,6 +15,7 @@
 namespace drover::kube {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -68,6 +73,34 @@ class FakeRuntime : public runtime::v1::RuntimeService::Service {
   }
 };
 
+/// With pods that have two containers each. It takes no notice of what it is asked for.
+class RuntimeOfPods : public runtime::v1::RuntimeService::Service {
+ public:
+  grpc::Status ListContainers(grpc::ServerContext*, const runtime::v1::ListContainersRequest* request,
+                              runtime::v1::ListContainersResponse* answer) override {
+    asked_for = request->filter().label_selector().at("io.kubernetes.pod.uid");
+    for (const auto* uid : {"u-1", "u-2"})
+      for (const auto state : {runtime::v1::CONTAINER_RUNNING, runtime::v1::CONTAINER_EXITED}) {
+        auto& container = *answer->add_containers();
+        container.set_id(fmt::format("{} {}", uid, static_cast<int>(state)));
+        container.set_state(state);
+        (*container.mutable_labels())["io.kubernetes.pod.uid"] = uid;
+      }
+    return grpc::Status::OK;
+  }
+  grpc::Status StopContainer(grpc::ServerContext* context, const runtime::v1::StopContainerRequest* request,
+                             runtime::v1::StopContainerResponse*) override {
+    EXPECT_EQ(request->timeout(), 0);
+    stopped.push_back(request->container_id());
+    while (hangs && !context->IsCancelled()) std::this_thread::yield();
+    return grpc::Status::OK;
+  }
+
+  std::string asked_for;
+  std::vector<std::string> stopped;
+  std::atomic<bool> hangs = false;
+};
+
 TEST(ContainerRuntime, IsAskedAtItsSocket) {
   FakeTree tree;
   FakeRuntime fake;
@@ -88,6 +121,21 @@ TEST(ContainerRuntime, TellsWhatItRuns) {
   EXPECT_EQ(list_containers(tree / "cri.sock", 20s).value(),
             (std::vector<RunningContainer>{{"1", "ml", "train", "main"}}));
   EXPECT_EQ(list_containers(tree / "none.sock", 20s).error().kind, ErrorKind::kUnavailable);
+}
+
+TEST(ContainerRuntime, KillsThePodThatIsMeant) {
+  FakeTree tree;
+  RuntimeOfPods fake;
+  const auto server = SocketServer::listen(tree / "cri.sock", {&fake});
+  ASSERT_TRUE(server);
+  ASSERT_TRUE(kill_pod(tree / "cri.sock", "u-2", 20s));
+  EXPECT_EQ(fake.asked_for, "u-2");
+  EXPECT_THAT(fake.stopped, ElementsAre("u-2 1"));
+  EXPECT_TRUE(kill_pod(tree / "cri.sock", "u-3", 20s)) << "of which nothing runs";
+  EXPECT_THAT(fake.stopped, ElementsAre("u-2 1"));
+  fake.hangs = true;
+  EXPECT_EQ(kill_pod(tree / "cri.sock", "u-1", 500ms).error().kind, ErrorKind::kUnavailable);
+  EXPECT_EQ(kill_pod(tree / "none.sock", "u-1", 20s).error().kind, ErrorKind::kUnavailable);
 }
 
 }  // namespace

@@ -106,4 +106,8 @@ Result<IdleTimes> idle_times(const AskAgent& ask) {
   return times;
 }
 
+Status kill_pod(const AskAgent& ask, const std::string& uid) {
+  return ask_well(ask, {"DELETE", "/pods/" + uid}).map([](const auto&) {});
+}
+
 }  // namespace drover::kube

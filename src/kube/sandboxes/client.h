@@ -28,5 +28,7 @@ Status remove_sandbox(const AskAgent& ask, const std::string& uid);
 Result<std::map<std::string, std::uint64_t>> sandbox_sizes(const AskAgent& ask);
 /// How long the GPUs of those pods did nothing that have some there, and of which it is known.
 Result<IdleTimes> idle_times(const AskAgent& ask);
+/// Kills the containers of this pod; fine when it has ended. kNotFound when it has no sandbox there.
+Status kill_pod(const AskAgent& ask, const std::string& uid);
 
 }  // namespace drover::kube

@@ -118,7 +118,14 @@ Result<WireAnswer> read_piece(const Sandbox& sandbox, const std::string& path,
   return answer;
 }
 
-Result<WireAnswer> answer_of(SandboxStore& store, const TellIdle& idle, const WireRequest& request) {
+/// Only of a pod whose sandbox is here: nobody ends others' by it.
+Result<WireAnswer> kill_pod_of(const SandboxStore& store, const PodCalls& pods, const std::string& uid) {
+  DROVER_TRY(const bool is_live, store.is_live(uid));
+  if (is_live) DROVER_CHECK_OK(pods.kill(uid));
+  return WireAnswer{};
+}
+
+Result<WireAnswer> answer_of(SandboxStore& store, const PodCalls& pods, const WireRequest& request) {
   const auto url = boost::urls::parse_origin_form(request.target);
   if (!url) return fail(ErrorKind::kInvalid, "The target of the request is no path");
   std::vector<std::string> segments;
@@ -126,10 +133,12 @@ Result<WireAnswer> answer_of(SandboxStore& store, const TellIdle& idle, const Wi
   const auto unknown = [] {
     return fail(ErrorKind::kNotFound, "The node's agent answers nothing of that kind");
   };
-  if (idle && request.method == "GET" && segments == std::vector<std::string>{"idle"}) {
-    DROVER_TRY(const auto times, idle());
+  if (pods.idle && request.method == "GET" && segments == std::vector<std::string>{"idle"}) {
+    DROVER_TRY(const auto times, pods.idle());
     return WireAnswer{.body = list_idle(times).dump()};
   }
+  if (pods.kill && request.method == "DELETE" && segments.size() == 2 && segments[0] == "pods")
+    return kill_pod_of(store, pods, segments[1]);
   if (segments.empty() || segments[0] != "sandboxes" || segments.size() > 3) return unknown();
   if (segments.size() == 1 && request.method == "GET") return WireAnswer{.body = list_all(store).dump()};
   if (segments.size() == 2 && request.method == "DELETE") {
@@ -148,8 +157,8 @@ Result<WireAnswer> answer_of(SandboxStore& store, const TellIdle& idle, const Wi
 
 }  // namespace
 
-WireAnswer answer(SandboxStore& store, const TellIdle& idle, const WireRequest& request) {
-  auto found = answer_of(store, idle, request);
+WireAnswer answer(SandboxStore& store, const PodCalls& pods, const WireRequest& request) {
+  auto found = answer_of(store, pods, request);
   if (found) return std::move(*found);
   const auto& error = found.error();
   const auto& info = error_kind_info(error.kind);
@@ -159,17 +168,17 @@ WireAnswer answer(SandboxStore& store, const TellIdle& idle, const WireRequest& 
   return {info.http_status, told.dump(-1, ' ', false, json::error_handler_t::replace)};
 }
 
-Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store, TellIdle idle) {
+Result<std::unique_ptr<SandboxService>> SandboxService::listen(SandboxStore& store, PodCalls pods) {
   const auto& folder = store.folder();
   DROVER_TRY(auto socket, listen_at(folder, kSandboxSocket));
   if (::fchmodat(folder.fd(), kSandboxSocket, 0600, 0) != 0)
     return fail_errno(fmt::format("Failed to close '{}/{}' to others", folder.path(), kSandboxSocket), errno);
-  return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(idle), std::move(socket)));
+  return std::unique_ptr<SandboxService>(new SandboxService(store, std::move(pods), std::move(socket)));
 }
 
-SandboxService::SandboxService(SandboxStore& store, TellIdle idle, UniqueFd socket)
+SandboxService::SandboxService(SandboxStore& store, PodCalls pods, UniqueFd socket)
     : store_(store),
-      idle_(std::move(idle)),
+      pods_(std::move(pods)),
       socket_(std::move(socket)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { accept(); }) {}
@@ -210,7 +219,7 @@ void SandboxService::serve(int connection) {
   const auto in = [](auto time) { return std::chrono::steady_clock::now() + time; };
   while (!ending_) {
     const auto request = wire.receive_request(in(kSilence));
-    if (!request || !wire.send(answer(store_, idle_, *request), in(kToWrite))) break;
+    if (!request || !wire.send(answer(store_, pods_, *request), in(kToWrite))) break;
   }
   const std::lock_guard lock(mutex_);
   connections_.erase(connection);

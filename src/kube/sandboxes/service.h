@@ -9,6 +9,7 @@
 //   GET /sandboxes/UID/file?path=P&…&offset=O&length=L[&inode=I]  a piece of a file, or of none but that one
 //   DELETE /sandboxes/UID
 //   GET /idle                                                    how long GPUs of pods did nothing
+//   DELETE /pods/UID               kills the containers of a pod that has a sandbox here, and may be repeated
 //
 // Errors are JSON: {"error": {"kind", "message", "hint", "path"}}.
 
@@ -29,26 +30,29 @@
 
 namespace drover::kube {
 
-/// Who tells of pods; blocks, any thread. May be empty: then nobody does.
-using TellIdle = std::function<Result<IdleTimes>()>;
+/// What the agent knows of pods, and does to them. Block, any thread. Either may be empty: then nobody does.
+struct PodCalls {
+  std::function<Result<IdleTimes>()> idle;
+  std::function<Status(const std::string& uid)> kill;  ///< this one at once; fine when nothing of it runs
+};
 
 /// Blocks; any thread.
-WireAnswer answer(SandboxStore& store, const TellIdle& idle, const WireRequest& request);
+WireAnswer answer(SandboxStore& store, const PodCalls& pods, const WireRequest& request);
 
 class SandboxService {
  public:
   /// In the folder of `store`, which outlives it.
-  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store, TellIdle idle);
+  static Result<std::unique_ptr<SandboxService>> listen(SandboxStore& store, PodCalls pods);
   /// Closes all connections, and waits for what is being answered.
   ~SandboxService();
 
  private:
-  SandboxService(SandboxStore& store, TellIdle idle, UniqueFd socket);
+  SandboxService(SandboxStore& store, PodCalls pods, UniqueFd socket);
   void accept();
   void serve(int connection);
 
   SandboxStore& store_;
-  const TellIdle idle_;
+  const PodCalls pods_;
   const UniqueFd socket_, wake_;
   std::atomic<bool> ending_ = false;
   std::mutex mutex_;

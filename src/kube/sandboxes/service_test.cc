@@ -19,6 +19,7 @@ namespace drover::kube {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const std::string kPodUid = "11111111-2222-3333-4444-555555555555";
@@ -35,7 +36,7 @@ class SandboxServiceTest : public ::testing::Test {
   }
   AskAgent ask() {
     return
-        [this](const WireRequest& request) -> Result<WireAnswer> { return answer(*store_, idle_, request); };
+        [this](const WireRequest& request) -> Result<WireAnswer> { return answer(*store_, calls_, request); };
   }
   Result<std::string> read(const std::string& path, const User& reader) {
     DROVER_TRY(const auto file, sandbox_file(ask(), kPodUid, reader, path));
@@ -45,7 +46,7 @@ class SandboxServiceTest : public ::testing::Test {
   FakeTree kubelet_;
   const std::string box_ = kubelet_ / ("pods/" + kPodUid + "/volumes/kubernetes.io~csi/sandbox/mount");
   std::unique_ptr<SandboxStore> store_;
-  TellIdle idle_;
+  PodCalls calls_;
   const User self_{::geteuid(), ::getegid(), {}, "me", "/"};
   const User other_{60601, 60601, {60602, 60603}, "ann", "/"};
 };
@@ -108,20 +109,40 @@ TEST_F(SandboxServiceTest, WhatIsNoQuestionIsRefused) {
         {"GET", "sandboxes"},
         {"GET", "/sandboxes/x/y/z"},
         {"DELETE", "/sandboxes/..%2Frecords"},
+        {"DELETE", "/pods"},
         {"GET", "/sandboxes/" + kPodUid + "/files"},
         {"GET", "/sandboxes/" + kPodUid + "/file?path=answer&uid=0&gid=0&offset=0&length=99999999"},
         {"GET", "/sandboxes/" + kPodUid + "/file?path=answer&uid=-1&gid=0&offset=0&length=1"},
         {"GET", "/sandboxes/" + kPodUid + "/file?path=answer&uid=4294967295&gid=0&offset=0&length=1"},
         {"GET", "/sandboxes/" + kPodUid + "/files?uid=0&gid=0&groups=1,x"}})
-    EXPECT_GE(answer(*store_, idle_, wrong).status, 400) << wrong.method << " " << wrong.target;
+    EXPECT_GE(answer(*store_, calls_, wrong).status, 400) << wrong.method << " " << wrong.target;
 }
 
 TEST_F(SandboxServiceTest, TellsHowLongPodsDidNothing) {
   EXPECT_EQ(idle_times(ask()).error().kind, ErrorKind::kNotFound) << "nobody tells";
-  idle_ = [] { return IdleTimes{{kPodUid, 61'500ms}}; };
+  calls_.idle = [] { return IdleTimes{{kPodUid, 61'500ms}}; };
   EXPECT_EQ(idle_times(ask()).value(), (IdleTimes{{kPodUid, 61'500ms}}));
-  idle_ = [] { return fail(ErrorKind::kUnavailable, "the kubelet does not answer"); };
+  calls_.idle = [] { return fail(ErrorKind::kUnavailable, "the kubelet does not answer"); };
   EXPECT_EQ(idle_times(ask()).error().message, "the kubelet does not answer");
+}
+
+TEST_F(SandboxServiceTest, KillsPodsThatHaveASandboxHereAndNoOthers) {
+  const std::string other = "22222222-3333-4444-5555-666666666666";
+  EXPECT_EQ(kill_pod(ask(), kPodUid).error().kind, ErrorKind::kNotFound) << "nobody does";
+  std::vector<std::string> killed;
+  calls_.kill = [&](const auto& uid) -> Status {
+    killed.push_back(uid);
+    return {};
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(kill_pod(ask(), kPodUid));
+  EXPECT_THAT(killed, ElementsAre(kPodUid, kPodUid)) << "it may be asked again";
+  for (const auto& uid : {other, std::string("..%2Frecords"), std::string(), kPodUid + "/x"})
+    EXPECT_EQ(kill_pod(ask(), uid).error().kind, ErrorKind::kNotFound) << uid;
+  EXPECT_EQ(answer(*store_, calls_, {"GET", "/pods/" + kPodUid}).status, 404);
+  calls_.kill = [](const auto&) { return fail(ErrorKind::kUnavailable, "the runtime does not answer"); };
+  EXPECT_EQ(kill_pod(ask(), kPodUid).error().message, "the runtime does not answer");
+  ASSERT_TRUE(store_->unpublish("v", box_));
+  EXPECT_TRUE(kill_pod(ask(), kPodUid)) << "it has ended";
 }
 
 TEST_F(SandboxServiceTest, AnAgentIsNotBelieved) {
@@ -138,7 +159,7 @@ TEST_F(SandboxServiceTest, AnAgentIsNotBelieved) {
 
 TEST_F(SandboxServiceTest, SpeaksAtItsSocket) {
   const auto path = kubelet_ / fmt::format("plugins/{}/{}", kSandboxDriver, kSandboxSocket);
-  auto service = SandboxService::listen(*store_, idle_).value();
+  auto service = SandboxService::listen(*store_, calls_).value();
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

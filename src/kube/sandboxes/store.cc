@@ -38,6 +38,10 @@ Failure refuse(const std::string& what) {
   return fail(ErrorKind::kInvalid, what, "only the kubelet of this node is served");
 }
 
+Failure missing() {
+  return fail(ErrorKind::kNotFound, "The node has no sandbox of this task any more");
+}
+
 /// "1000:100"
 std::optional<std::pair<uid_t, gid_t>> read_owner(std::string_view text) {
   std::pair<uid_t, gid_t> owner{};
@@ -229,18 +233,23 @@ Result<Directory> SandboxStore::find(const std::string& uid, const Record& recor
   if (const auto folder = volume_folder({uid, record.volume}))
     if (auto live = folder->subdirectory(kMount)) return live;
   if (auto kept = kept_.subdirectory(uid)) return kept;
-  return fail(ErrorKind::kNotFound, "The node has no sandbox of this task any more");
+  return missing();
 }
 
 Result<Directory> SandboxStore::find(const std::string& uid) const {
-  const auto missing = [] {
-    return fail(ErrorKind::kNotFound, "The node has no sandbox of this task any more");
-  };
   if (!is_uid(uid)) return missing();
   const std::lock_guard lock(mutex_);  // it does not move meanwhile
   const auto record = read(uid);
   if (!record || record->unwanted) return missing();
   return find(uid, *record);
+}
+
+Result<bool> SandboxStore::is_live(const std::string& uid) const {
+  if (!is_uid(uid)) return missing();
+  const std::lock_guard lock(mutex_);
+  const auto record = read(uid);
+  if (!record) return missing();
+  return record->ended == 0;
 }
 
 Status SandboxStore::remove(const std::string& uid) {

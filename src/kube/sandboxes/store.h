@@ -54,6 +54,8 @@ class SandboxStore {
   std::vector<SandboxInfo> list() const;
   /// kNotFound when there is none of this pod.
   Result<Directory> find(const std::string& uid) const;
+  /// Whether the pod still has its sandbox; kNotFound when there is none of this pod.
+  Result<bool> is_live(const std::string& uid) const;
   /// Nobody wants it: it goes at once, or with its pod. Fine when it is gone.
   Status remove(const std::string& uid);
 

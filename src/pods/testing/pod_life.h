@@ -76,6 +76,7 @@ class PodLife : public ::testing::Test {
     options.again = std::chrono::milliseconds(20);
     options.streams.last_words = std::chrono::seconds(2);
     options.agents = agents_;
+    options.overdue = std::chrono::milliseconds(0);
     auto made = PodContainerizer::create(api_, std::move(options));
     ASSERT_TRUE(made) << made.error().message;
     pods_ = std::move(*made);

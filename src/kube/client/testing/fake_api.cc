@@ -45,6 +45,25 @@ bool is_held(const json& object) {
   return !object.value("/metadata/finalizers"_json_pointer, json::array()).empty();
 }
 
+/// It is to go after the time that the request gives it, or that its own spec does. Who is to go already gets
+/// no more, but may get less.
+void begin_deletion(json& object, const std::string& options) {
+  const auto asked = options.empty() ? json() : json::parse(options).value("gracePeriodSeconds", json());
+  auto& metadata = object["metadata"];
+  const int known = metadata.value("deletionGracePeriodSeconds", 0);
+  const auto own = object.value("/spec/terminationGracePeriodSeconds"_json_pointer, 0);
+  const int grace = asked.is_number_integer() ? asked.get<int>() : own;
+  auto end = std::chrono::floor<std::chrono::seconds>(wall_clock());
+  if (metadata.contains("deletionTimestamp")) {
+    if (!asked.is_number_integer() || grace >= known) return;
+    end = std::chrono::floor<std::chrono::seconds>(
+              parse_time(text_at(object, "/metadata/deletionTimestamp")).value()) -
+          std::chrono::seconds(known);
+  }
+  metadata["deletionTimestamp"] = format_time(end + std::chrono::seconds(grace));
+  metadata["deletionGracePeriodSeconds"] = grace;
+}
+
 /// By which field the items of a list are told apart; nullptr: they are not.
 const char* key_of_items(const json& list) {
   if (!list.is_array() || list.empty() || !list[0].is_object()) return nullptr;
@@ -144,8 +163,7 @@ Result<json> FakeApi::answer(const ApiRequest& request) {
     }
     if (honours_finalizers_ && is_held(found->second)) {
       auto now = found->second;
-      now["metadata"]["deletionTimestamp"] =
-          format_time(std::chrono::floor<std::chrono::seconds>(wall_clock()));
+      begin_deletion(now, request.body);
       keep(request, found->second, std::move(now));
       return found->second;
     }

@@ -29,8 +29,8 @@ class FakeApi : public Api {
   /// They fail no more.
   void recover();
   void set_text(const ObjectPath& path, std::string text);
-  /// From now on what has finalizers stays when it is deleted, until the last one is taken off. Else nobody
-  /// asks for them.
+  /// From now on what has finalizers stays when it is deleted, until the last one is taken off, and says how
+  /// long it has. Else nobody asks for them.
   void honour_finalizers();
   /// What is_served() finds.
   void serve(const Resource& resource);
