@@ -8,7 +8,9 @@ from kube.machine import wait_for
 from kube.settings import NodeSettings, Settings
 
 GPU = "nvidia.com/gpu"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 SEES = ("devices", ",", "sleep", 10000)
+TELLS = ("devices", ",", "env", VISIBLE, ",", "sleep", 10000)
 
 
 def gpu_pod(name, resources, *words, **more):

@@ -9,7 +9,7 @@ import unittest
 import drover
 import kube
 from kube.machine import wait_for
-from kube_node import SEES
+from kube_node import SEES, TELLS
 from test_kube_claims import DRIVER, ClaimsTest, claim, claiming
 
 MIXED = drover.ROOT / "sim/profiles/mixed.yaml"  # two V100, and as 2 and 3 two A100
@@ -166,9 +166,11 @@ class LimitsTest(MigNodeTest):
         self.wait_for_allocatable(1, self.resource)
         self.assertEqual(self.allocatable(), 2)
         claimed = self.run_part("claimed", "3g.20gb", gpu=3)
-        self.assertIn("nvidia3 ", " ".join(self.run_gpu_pod("limited", {self.resource: 1})) + " ")
+        seen, told = self.run_gpu_pod("limited", {self.resource: 1}, *TELLS)
+        self.assertIn("nvidia3 ", seen + " ")
         specification = json.loads(self.node.path("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json").read_text())
         part = next(device for device in specification["devices"] if device["name"].startswith("MIG-"))
+        self.assertEqual(told, part["name"])
         nodes = {node["path"]: (node["major"], node["minor"]) for node in part["containerEdits"]["deviceNodes"]}
         self.assertEqual(len(nodes), 3)
         for path, number in nodes.items():

@@ -1,11 +1,12 @@
 """`drover kube node` as a device plugin: real kubelets, a real scheduler, real containers; the GPUs are simulated."""
 
+import json
 import re
 import unittest
 
 import drover
 import kube
-from kube_node import GPU, NodeTest, gpu_pod, gpus_in
+from kube_node import GPU, TELLS, VISIBLE, NodeTest, gpu_pod, gpus_in
 from kube.machine import wait_for
 from kube.settings import SYSTEM_CONTAINERD, NodeSettings, Settings
 
@@ -16,6 +17,14 @@ class WholeGpusTest(NodeTest):
     @classmethod
     def names(cls):
         return (GPU, "nvidia.com/a100")
+
+    def check_told(self, lines):
+        """What TELLS has written; returns the numbers of the GPUs."""
+        seen, told = gpus_in(lines[0]), lines[1].split(",")
+        known = json.loads(self.node.path("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json").read_text())["devices"]
+        uuids = {int(device["containerEdits"]["deviceNodes"][0]["path"].removeprefix("/dev/nvidia")): device["name"] for device in known}
+        self.assertEqual(told, sorted(uuids[gpu] for gpu in seen))
+        return seen
 
     def test_a_stock_pod_sees_exactly_its_gpus(self):
         words = ["devices"]
@@ -42,6 +51,21 @@ class WholeGpusTest(NodeTest):
         lines = self.run_gpu_pod("none", {}, "devices", ",", "mknod", "/gpu", 195, 0, ",", "sleep", 10000,
                                  env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])
         self.assertEqual(lines, ["", "EPERM"])
+
+    def test_a_container_is_told_which_gpus_it_has_whatever_the_pod_says_and_whenever_it_starts(self):
+        greedy = [{"name": VISIBLE, "value": "all"}]
+        told = [self.check_told(self.run_gpu_pod(name, {GPU: count}, *TELLS, env=greedy)) for name, count in (("three", 3), ("one", 1))]
+        self.assertEqual([len(gpus) for gpus in told], [3, 1])
+        self.assertFalse(told[0] & told[1])
+        # One that the kubelet starts again, as nobody is asked to give it anything.
+        again = gpu_pod("again", {GPU: 2}, *TELLS[:-1], 5, env=greedy)
+        again["spec"]["restartPolicy"] = "Always"
+        self.run_pod(again)
+        before = self.check_told(self.cluster.logs("again", lines=2).splitlines())
+        self.agent.kill()
+        self.agent.start()
+        self.cluster.wait("pod", "again", lambda pod: kube.pod_is_ready(pod) and pod["status"]["containerStatuses"][0]["restartCount"] > 0)
+        self.assertEqual(self.check_told(self.cluster.logs("again", lines=2).splitlines()), before)
 
     def test_a_model_is_a_second_name_of_the_same_gpus(self):
         self.wait_for_allocatable(8, "nvidia.com/a100")
@@ -132,6 +156,12 @@ class SharedGpusTest(NodeTest):
         seen = [gpus_in(self.run_gpu_pod(f"part{index}", {f"{GPU}.shared": 1})[0]) for index in range(4)]
         self.assertEqual(sorted(sum(map(list, seen), [])), [0, 0, 1, 1])
 
+    def test_a_container_with_several_parts_of_a_gpu_is_told_of_it_once(self):
+        seen, told = self.run_gpu_pod("both", {f"{GPU}.shared": 4}, *TELLS)
+        self.assertEqual(gpus_in(seen), {0, 1})
+        self.assertEqual(len(set(told.split(","))), 2, told)
+        self.assertRegex(told, r"^GPU-[0-9a-f-]+,GPU-[0-9a-f-]+$")
+
 
 class WithoutCdiTest(NodeTest):
     """containerd 1.6 does not know CDI, and starts containers without what it does not understand."""
@@ -140,9 +170,10 @@ class WithoutCdiTest(NodeTest):
 
     def test_a_pod_gets_its_devices_and_the_driver_all_the_same(self):
         lines = self.run_gpu_pod("old", {GPU: 2}, "devices", ",", "open", "/usr/local/nvidia/lib64/libnvidia-ml.so.1", ",",
-                                 "sleep", 10000)
+                                 "env", VISIBLE, ",", "sleep", 10000)
         self.assertEqual(len(gpus_in(lines[0])), 2)
         self.assertEqual(lines[1], "EROFS")  # it is there, and cannot be written
+        self.assertRegex(lines[2], r"^GPU-[0-9a-f-]+,GPU-[0-9a-f-]+$")
         self.assertIn("containerd does CDI from 1.7 on", self.agent.read_log())
 
 

@@ -48,6 +48,9 @@ class BudgetTest(scheduling.SchedulerTest):
         self.make_budget(0, minAvailable=2)
         self.make_urgent("first")
         self.assertEqual(self.left("other", "web-1", "web-2"), ["web-1", "web-2"])
+        drover.wait_for(lambda: [event["message"] for event in self.cluster.events("other") if event["reason"] == "Preempted"] ==
+                        ["The pod is ended by the scheduler to make room for the pod 'first', which has a higher priority"],
+                        lambda: f"to be told for whom: {self.cluster.events('other')}")
         self.make_urgent("second")
         self.assertEqual(len(self.left("web-1", "web-2")), 1)
 

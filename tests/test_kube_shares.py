@@ -9,6 +9,7 @@ import drover
 from cluster_daemon import ClusterDaemon, ClusterDaemonTest, equipped
 from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
+from kube_node import VISIBLE
 
 
 class ShareDaemon(ClusterDaemon):
@@ -37,13 +38,13 @@ class ShareTest(ClusterDaemonTest):
         self.assertIn(words, self.daemon.cli("explain", task).out)
 
     def test_a_gpu_is_shared_until_it_is_full(self):
-        words = ("devices", ",", "env", "DROVER_GPU_SHARE", ",", "say", "up", ",", "sleep", 1000)
+        words = ("devices", ",", "env", "DROVER_GPU_SHARE", ",", "env", VISIBLE, ",", "say", "up", ",", "sleep", 1000)
         one, two = (self.run_task(*words, gpus=0.5) for _ in range(2))
         self.assertEqual(one["gpus"], two["gpus"])
         self.assertEqual(len(one["gpus"]), 1, one)
         outputs = [self.daemon.output(record["task"]["id"]).splitlines() for record in (one, two)]
         self.assertEqual(outputs[0], outputs[1], "they see the same device")
-        self.assertEqual(outputs[0][1], "0.5")
+        self.assertEqual(outputs[0][1:3], ["0.5", one["gpus"][0]])
         self.assertEqual(one["grants"], two["grants"])
         self.assertEqual(one["grants"][0]["milli"], 500)
         three = self.run_task(gpus=0.75)
@@ -76,10 +77,11 @@ class ShareTest(ClusterDaemonTest):
         self.assertEqual(len(set(record["gpus"])), 2, record)
 
     def test_the_members_of_a_group_have_the_same_gpus(self):
-        words = ("devices", ",", "say", "up", ",", "sleep", 1000)
+        words = ("devices", ",", "env", VISIBLE, ",", "say", "up", ",", "sleep", 1000)
         members = [self.run_task(*words, gpus=2, group="pair") for _ in range(3)]
         self.assertEqual(len({tuple(record["gpus"]) for record in members}), 1, members)
-        self.assertEqual(len({self.daemon.output(record["task"]["id"]) for record in members}), 1)
+        (output,) = {self.daemon.output(record["task"]["id"]) for record in members}
+        self.assertEqual(output.splitlines()[1].split(","), sorted(members[0]["gpus"]))
         self.assertEqual(len(self.daemon.claims()), 1)
         other = self.daemon.submit("exit", 0, gpus=1, group="pair")
         self.wait_for_reason(other, "it asks for other GPUs than its group has")

@@ -7,6 +7,7 @@
 
 #include "control/ending.h"
 #include "control/holds.h"
+#include "placement/preemption_words.h"
 
 namespace drover::control {
 namespace {
@@ -36,12 +37,10 @@ void start(Draft& draft, const placement::Start& start, PortsInUse& ports) {
 
 /// A framework cannot see what takes the place of its task, unless that is its own user's.
 std::string why_preempted(const workload::Task& victim, const workload::Task& winner) {
-  auto why = winner.priority > victim.priority
-                 ? "preempted by work of higher priority"
-                 : fmt::format("preempted: the queue '{}' takes back what it had lent", winner.queue);
+  const auto lender = winner.priority > victim.priority ? std::nullopt : std::optional(winner.queue);
   const bool may_know = victim.owner == 0 || victim.owner == winner.owner;
-  if (may_know && !restarts_after_preemption(victim)) why += fmt::format(", for '{}'", job_id(winner));
-  return why;
+  return placement::why_preempted(lender,
+                                  may_know && !restarts_after_preemption(victim) ? job_id(winner) : "");
 }
 
 void preempt_job(Draft& draft, const std::string& victim, const workload::Task& winner) {

@@ -27,6 +27,7 @@
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/device_users.h"
 #include "kube/kubelet/pod_resources.h"
+#include "kube/plugin/gpu_sets.h"
 #include "kube/plugin/node_pods.h"
 #include "kube/plugin/plugin_host.h"
 #include "kube/plugin/pool.h"
@@ -148,7 +149,8 @@ class Node {
         pods_(pods_options(options, [this] { return look_at_users(kShortPatience); })),
         pool_(
             std::move(config), has_role(kDra), [this] { notify_claims(); },
-            [this](const kube::DeviceQuestion& question) { return pods_.hint(question); }) {
+            [this](const kube::DeviceQuestion& question) { return pods_.hint(question); },
+            [this](const kube::GpuSet& gpus) { return sets_.add(gpus, kube::GpuSets::Clock::now()); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
     check_runtime();
@@ -391,7 +393,10 @@ class Node {
     const auto running = kube::list_pod_uids(options_.runtime_endpoint, patience);
     users_.update(*told, running ? std::optional(*running) : std::nullopt, asked);
     forgotten_trouble_.report(check_nothing_is_forgotten(users_.containers()));
-    if (users_.known()) pool_.saw(users_.containers(), asked);
+    if (!users_.known()) return told;
+    pool_.saw(users_.containers(), asked);
+    if (has_role(kDevicePlugin))
+      sets_trouble_.report(sets_.saw(kube::sets_of(users_.containers(), pool_.offers()), asked));
     return told;
   }
 
@@ -404,6 +409,7 @@ class Node {
   std::mutex users_mutex_;   ///< of look_at_users(), which may take a while
   kube::DeviceUsers users_;  ///< of look_at_users() alone
   kube::NodePods pods_;
+  kube::GpuSets sets_{options_.cdi_folder};
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   KubeIdle idle_{options_, gpus_};
@@ -411,7 +417,8 @@ class Node {
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
-      health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn};
+      health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn},
+      sets_trouble_{warn};
   std::mutex mutex_;                             ///< of what follows
   std::string runtime_words_;                    ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";  ///< why claims are not served while there is no driver

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "kube/dra/claim.h"
 #include "kube/scheduler/gpu_request.h"
 
 namespace drover::pods {
@@ -68,6 +69,7 @@ json write_claim(const json& pod) {
            {{"name", view.claim},
             {"namespace", view.name_space},
             {"labels", {{"app.kubernetes.io/managed-by", "drover"}, {kJournalLabel, view.journal}}},
+            {"annotations", {{kube::dra::kSoleAnnotation, "true"}}},
             {"ownerReferences", json::array({owner_of_claim(pod)})}}},
           {"spec", std::move(spec)}};
 }

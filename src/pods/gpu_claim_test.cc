@@ -49,6 +49,7 @@ TEST(GpuClaim, AShareIsAClaimThatItsPodOwns) {
   EXPECT_EQ(claim.at("metadata"), json::parse(R"({
     "name": "6fcb514b0d1c-3", "namespace": "drover-ann",
     "labels": {"app.kubernetes.io/managed-by": "drover", "drover.dev/journal": "j"},
+    "annotations": {"drover.dev/sole-gpus": "true"},
     "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "6fcb514b0d1c-3", "uid": "u", "controller": true}]})"));
   EXPECT_EQ(claim.at("spec"), json::parse(R"({"devices": {"requests": [{"name": "gpus", "exactly": {
     "deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 1,

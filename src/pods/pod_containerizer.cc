@@ -11,6 +11,7 @@
 #include "base/pause.h"
 #include "container/quarantine.h"
 #include "container/task_folder.h"
+#include "placement/preemption_words.h"
 #include "pods/gpu_claim.h"
 #include "pods/log_copy.h"
 #include "pods/pod_exec.h"
@@ -266,6 +267,22 @@ void PodContainerizer::note_sandbox(const AttemptPointer& attempt, const View& v
         fmt::format("The files of task '{}' will not be found: {}", attempt->task, to_string(noted.error())));
 }
 
+/// In the words of one machine, where it is known for whom it makes room.
+std::string PodContainerizer::why_evicted(const PodView& view) const {
+  if (!view.preemption) return view.why;
+  const auto& [lent, winner] = *view.preemption;
+  return placement::why_preempted(lent ? std::optional(std::string()) : std::nullopt,
+                                  task_of(view.name_space, winner).value_or(winner));
+}
+
+/// The task that a pod is an attempt at; nullopt when none of ours is.
+std::optional<std::string> PodContainerizer::task_of(const std::string& name_space,
+                                                     const std::string& pod) const {
+  const auto attempt = find(pod.substr(0, pod.rfind('-')));
+  const bool is_its = attempt && attempt->path.name == pod && attempt->path.name_space == name_space;
+  return is_its ? std::optional(attempt->task) : std::nullopt;
+}
+
 bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View& view) {
   const auto& watcher = options_.watcher;
   const Error never_ran{ErrorKind::kConflict, "It was stopped before it was started", "", ""};
@@ -284,7 +301,7 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
     case News::kEvicted:
       attempt->expected = Expected::kStopping;
       tell_start(attempt, view);
-      if (watcher.evicted) watcher.evicted(attempt->task, attempt->number, view->why);
+      if (watcher.evicted) watcher.evicted(attempt->task, attempt->number, why_evicted(*view));
       return true;
     case News::kEnded:
     case News::kLost:

@@ -90,6 +90,8 @@ class PodContainerizer final : public container::Containerizer {
   void hurry(const AttemptPointer& attempt, const View& view);
   void note_sandbox(const AttemptPointer& attempt, const View& view) const;
   void tell_end(const AttemptPointer& attempt, News news, const View& view);
+  std::string why_evicted(const PodView& view) const;
+  std::optional<std::string> task_of(const std::string& name_space, const std::string& pod) const;
   /// Until it is done.
   void let_go(const View& view);
 

@@ -262,6 +262,34 @@ TEST_F(PodContainerizerTest, OneThatMakesRoomSaysSoBeforeItEnds) {
   EXPECT_TRUE(pod(1));
 }
 
+TEST_F(PodContainerizerTest, OneThatMakesRoomSaysForWhomInTheWordsOfOneMachine) {
+  const std::pair<kube::scheduler::Preemption, std::string> cases[] = {
+      {{false, "winner-3"}, "evicted t 0: preempted by work of higher priority, for 'winner'"},
+      {{false, "winner-2"}, "evicted t 1: preempted by work of higher priority, for 'winner-2'"},
+      {{true, ""}, "evicted t 2: preempted: a queue takes back what it had lent"}};
+  auto winner = launch_of(3);
+  winner.task.id = "winner";
+  ASSERT_TRUE(pods_->launch(winner));
+  int attempt = 0;
+  std::size_t lines = 0;
+  for (const auto& [told, words] : cases) {
+    ASSERT_TRUE(pods_->launch(launch_of(attempt)));
+    bind(attempt);
+    run(attempt);
+    (void)told_.lines(lines += 2);
+    set_status({{"conditions", json::array({{{"type", "DisruptionTarget"},
+                                             {"status", "True"},
+                                             {"reason", "PreemptionByScheduler"},
+                                             {"message", to_string(told)}}})}},
+               attempt);
+    ASSERT_TRUE(api_.remove(path(attempt)));
+    end(143, attempt);
+    EXPECT_THAT(told_.lines(lines += 2), Contains(words));
+    ASSERT_TRUE(pods_->clean("t"));
+    ++attempt;
+  }
+}
+
 TEST_F(PodContainerizerTest, OneThatItsNodeRefusesIsMadeAnewUnderTheSameName) {
   ASSERT_TRUE(pods_->launch(launch_of()));
   bind();

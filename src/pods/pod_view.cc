@@ -121,7 +121,13 @@ class StatusReader {
   void go(Actual stays, Actual leaves, Actual evicted) {
     const bool makes_room = leaving_ && disruption_.is_object();
     view_.actual = makes_room ? evicted : leaving_ ? leaves : stays;
-    if (makes_room) view_.why = text(disruption_, "message");
+    if (makes_room) make_room();
+  }
+
+  void make_room() {
+    view_.why = text(disruption_, "message");
+    if (text(disruption_, "reason") == kube::scheduler::kPreempted)
+      view_.preemption = kube::scheduler::read_preemption(view_.why);
   }
 
   void unplaced() {
@@ -134,7 +140,7 @@ class StatusReader {
     const bool evicted = disruption_.is_object();
     view_.ending.stopped = leaving_ || evicted;
     view_.actual = evicted ? Actual::kEndedEvicted : Actual::kEnded;
-    if (evicted) view_.why = text(disruption_, "message");
+    if (evicted) make_room();
     view_.started_at = time(terminated, "startedAt");
     auto& ending = view_.ending;
     ending.exit_status = std::clamp(number(terminated, "exitCode"), 0, 255);

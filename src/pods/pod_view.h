@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "kube/scheduler/preemption_words.h"
 #include "pods/attempt.h"
 #include "workload/ending.h"
 
@@ -45,6 +46,8 @@ struct PodView {
   workload::Ending ending;
   /// Why it waits for a node, was refused by one, or makes room; in words, may be empty.
   std::string why;
+  /// For whom it makes room, where that is how Drover's scheduler says it.
+  std::optional<kube::scheduler::Preemption> preemption;
 };
 
 /// What is told of its end. `view`: null when its pod is gone. `asked`: somebody wanted it to be stopped.

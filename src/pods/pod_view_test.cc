@@ -141,6 +141,23 @@ TEST(PodView, SaysWhyItWaitsAndWhyItGoes) {
   EXPECT_EQ(read_pod(evicted(leaving(running()))).why, "made room");
 }
 
+TEST(PodView, SaysForWhomItMakesRoomWhereTheSchedulerSaidSo) {
+  using kube::scheduler::Preemption;
+  const auto told = [](const json& evicted) { return read_pod(evicted).preemption; };
+  const Preemption preemption{false, "urgent-0"};
+  for (auto made : {evicted(leaving(running())), evicted(ended(143))}) {
+    EXPECT_EQ(told(made), std::nullopt) << "nobody's words that we know";
+    auto& condition = made["status"]["conditions"].back();
+    condition["message"] = to_string(preemption);
+    EXPECT_EQ(told(made), preemption);
+    condition["reason"] = "EvictionByEvictionAPI";
+    EXPECT_EQ(told(made), std::nullopt);
+    condition["reason"] = "PreemptionByScheduler";
+    condition["status"] = "False";
+    EXPECT_EQ(told(made), std::nullopt);
+  }
+}
+
 TEST(PodView, AnyObjectIsReadWithoutHarm) {
   for (const auto& value :
        {json(), json(7), json::array(), json({{"status", "x"}, {"metadata", {1}}}),

@@ -68,6 +68,7 @@ PreparedClaim read_claim(Decoder& value) {
   claim.reference = {value.string("namespace").value_or(""), value.string("name").value_or(""),
                      value.string("uid").value_or("")};
   for (auto& device : value.objects("devices")) claim.devices.push_back(read_device(device));
+  claim.sole = value.boolean("sole").value_or(false);
   if (claim.reference.uid.empty()) value.mistake("uid", "the claim has none");
   value.finish();
   return claim;
@@ -133,6 +134,7 @@ std::string write_book(const Book& book) {
                       {"namespace", claim.reference.namespace_name},
                       {"name", claim.reference.name},
                       {"devices", std::move(devices)}});
+    if (claim.sole) claims.back()["sole"] = true;
   }
   const json document{{"format", kFormat}, {"version", kVersion}, {"claims", std::move(claims)}};
   return to_text(document, 2) + "\n";

@@ -28,6 +28,7 @@ struct PreparedDevice {
 struct PreparedClaim {
   ClaimReference reference;
   std::vector<PreparedDevice> devices;
+  bool sole = false;  ///< is_sole()
 
   bool operator==(const PreparedClaim&) const = default;
   /// Instances that are made for it.

@@ -75,6 +75,10 @@ Status check_is_same(const json& claim, const ClaimReference& reference) {
 
 }  // namespace
 
+bool is_sole(const json& claim) {
+  return at(at(at(claim, "metadata"), "annotations"), kSoleAnnotation) == "true";
+}
+
 std::string to_string(const ClaimReference& claim) {
   return fmt::format("'{}/{}'", shortened(claim.namespace_name), shortened(claim.name));
 }

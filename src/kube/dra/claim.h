@@ -13,6 +13,11 @@
 
 namespace drover::kube::dra {
 
+/// Of a claim: "true" where every container that has it has all of it and no other GPUs, so that it can be
+/// told which it has. Who says so and lies is told of too few.
+inline constexpr const char* kSoleAnnotation = "drover.dev/sole-gpus";
+bool is_sole(const nlohmann::json& claim);
+
 /// How the kubelet names a claim.
 struct ClaimReference {
   std::string namespace_name;

@@ -1,7 +1,9 @@
 #include "kube/dra/claim_specification.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <set>
 #include <utility>
 
 #include "kube/dra/devices.h"
@@ -28,6 +30,18 @@ std::vector<std::string> share_variables(const AllocatedDevice& device) {
   return variables;
 }
 
+/// A container may have one request of several, and the UUID of an instance is known when it is made.
+std::string visible_devices(const PreparedClaim& claim) {
+  std::set<std::string> uuids;
+  for (const auto& device : claim.devices) {
+    const bool is_told =
+        claim.sole && !device.made && device.allocated.request == claim.devices.front().allocated.request;
+    if (!is_told) return "void";
+    uuids.insert(device.uuid);
+  }
+  return uuids.empty() ? "void" : fmt::format("{}", fmt::join(uuids, ","));
+}
+
 }  // namespace
 
 std::string cdi_vendor(const std::string& driver) {
@@ -42,7 +56,7 @@ Result<cdi::Specification> claim_specification(const std::string& driver, const 
                                                const GpuEdits& edits) {
   cdi::Specification specification;
   specification.kind = cdi_vendor(driver) + "/claim";
-  specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
+  specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=" + visible_devices(claim)};
   specification.edits.append(edits.common);
   for (const auto& device : claim.devices) {
     const auto& known = device.mig ? edits.of_mig : edits.of_gpu;

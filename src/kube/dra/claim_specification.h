@@ -26,8 +26,8 @@ std::string cdi_device_id(const std::string& driver, const std::string& uid, con
 ///
 /// A container may have several claims, and what the later one sets in its environment counts. So every claim
 /// says the same there: NVIDIA_VISIBLE_DEVICES=void, which keeps the vendor's own hook from adding what an
-/// image asks for. What is said of one GPU has the GPU's number in its name: DROVER_GPU_3_SHARE=0.5,
-/// DROVER_GPU_3_MEMORY=8589934592.
+/// image asks for. One that is all that its containers have names its GPUs instead. What is said of one GPU
+/// has the GPU's number in its name: DROVER_GPU_3_SHARE=0.5, DROVER_GPU_3_MEMORY=8589934592.
 Result<cdi::Specification> claim_specification(const std::string& driver, const PreparedClaim& claim,
                                                const GpuEdits& edits);
 

@@ -56,7 +56,7 @@ Result<PreparedClaim> Preparer::prepare(const ClaimReference& reference) {
     DROVER_TRY(auto devices, allocated_devices(object, reference, options_.driver, options_.pool));
     const std::scoped_lock lock(mutex_);
     DROVER_CHECK_OK(check_fit(devices));
-    return resolved(reference, std::move(devices));
+    return resolved(reference, std::move(devices), is_sole(object));
   }();
   const std::scoped_lock lock(mutex_);
   auto& flight = flights_[reference.uid];
@@ -85,8 +85,8 @@ Status Preparer::check_fit(const std::vector<AllocatedDevice>& devices) const {
 }
 
 Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
-                                         std::vector<AllocatedDevice> devices) const {
-  PreparedClaim claim{reference, {}};
+                                         std::vector<AllocatedDevice> devices, bool sole) const {
+  PreparedClaim claim{reference, {}, sole};
   const auto all = gpus();
   for (auto& device : devices) {
     const auto gpu = all->find(device.device);
@@ -266,7 +266,7 @@ Status Preparer::adopt_orphans(const std::map<std::string, std::string>& specifi
       const ClaimReference reference{text_at(found, "/metadata/namespace"), text_at(found, "/metadata/name"),
                                      uid};
       DROVER_TRY(auto devices, allocated_devices(found, reference, options_.driver, options_.pool));
-      DROVER_TRY(auto claim, resolved(reference, std::move(devices)));
+      DROVER_TRY(auto claim, resolved(reference, std::move(devices), is_sole(found)));
       return commit(std::move(claim)).map([](const PreparedClaim&) {});
     }();
     if (adopted || book_.contains(uid)) continue;

@@ -100,7 +100,8 @@ class Preparer {
   Status drop_gone_claims();
   Status adopt_orphans(const std::map<std::string, std::string>& specifications);
   Status check_fit(const std::vector<AllocatedDevice>& devices) const;
-  Result<PreparedClaim> resolved(const ClaimReference& reference, std::vector<AllocatedDevice> devices) const;
+  Result<PreparedClaim> resolved(const ClaimReference& reference, std::vector<AllocatedDevice> devices,
+                                 bool sole) const;
   Result<PreparedClaim> commit(PreparedClaim claim);
   Result<std::string> specification_of(const PreparedClaim& claim) const;
   Status check_places(const PreparedClaim& claim) const;

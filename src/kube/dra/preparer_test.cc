@@ -85,6 +85,29 @@ TEST_F(PreparerTest, WritesWhatContainersGet) {
   EXPECT_THAT(specification->devices[1].edits.environment, ElementsAre("DROVER_GPU_0_SHARE=0.5"));
 }
 
+TEST_F(PreparerTest, NamesGpusWhereContainersHaveNoOthers) {
+  const auto told = [&](const std::string& name) {
+    const auto text = files->specifications["uid-of-" + name];
+    const auto specification = cdi::decode_specification(text, "file");
+    return specification ? specification->edits.environment : std::vector<std::string>{text};
+  };
+  claims->add_sole(claim_named("a"), {result_of("gpu-2"), result_of("gpu-0", {{"share", "500"}}, "s1"),
+                                      result_of("gpu-0", {{"share", "100"}}, "s2")});
+  ASSERT_EQ(refusal_of("a"), "");
+  EXPECT_THAT(told("a"), ElementsAre("NVIDIA_VISIBLE_DEVICES=GPU-0,GPU-2"));
+  files->specifications.clear();
+  claims->down = true;
+  restart();
+  ASSERT_EQ(refusal_of("a"), "");
+  EXPECT_THAT(told("a"), ElementsAre("NVIDIA_VISIBLE_DEVICES=GPU-0,GPU-2"));
+  claims->down = false;
+  auto other = result_of("gpu-0", {{"share", "100"}}, "s3");
+  other["request"] = "more";
+  claims->add_sole(claim_named("b"), {result_of("gpu-1"), other});
+  ASSERT_EQ(refusal_of("b"), "");
+  EXPECT_THAT(told("b"), ElementsAre("NVIDIA_VISIBLE_DEVICES=void")) << "a container may have one request";
+}
+
 TEST_F(PreparerTest, AnswersAgainWithoutTheApiServer) {
   claims->add(claim_named("a"), {result_of("gpu-0")});
   const auto first = preparer->prepare(claim_named("a"));

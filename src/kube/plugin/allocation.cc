@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "driver/files.h"
+#include "kube/plugin/gpu_sets.h"
 
 namespace drover::kube {
 namespace {
@@ -32,18 +33,24 @@ class Grant {
  public:
   Grant(const PluginConfig& config, const NodeParts& parts) : config_(config), parts_(parts) {}
 
-  void name(const std::vector<std::string>& names, const std::string& unique) {
-    std::vector<std::string> cdi_names;
-    for (const auto& name : names) cdi_names.push_back(fmt::format("{}={}", kPluginCdiKind, name));
-    // Whatever an image says of it: nobody but us gives GPUs.
-    made_.environment[kVisibleDevices] = "void";
+  void name(const std::vector<GrantedGpu>& gpus, const std::string& unique) {
+    const bool indices = config_.ids_are_indices && uses_nvidia_runtime(config_);
+    std::vector<std::string> names, uuids, cdi_names;
+    for (const auto& [device, nodes] : gpus) {
+      const bool by_index = indices && !device.uuid.starts_with("MIG-");
+      names.push_back(by_index ? std::to_string(device.index) : device.uuid);
+      uuids.push_back(device.uuid);
+      cdi_names.push_back(fmt::format("{}={}", kPluginCdiKind, device.uuid));
+    }
+    // Behind the GPUs, for each of them says that there is none.
+    if (!gpus.empty()) cdi_names.push_back(set_device(gpu_set(uuids)));
+    // Whatever an image says of it: nobody but us gives GPUs. What CDI devices say counts for more.
+    made_.environment[kVisibleDevices] = gpus.empty() ? "void" : fmt::format("{}", fmt::join(names, ","));
     if (uses(config_, ListStrategy::kVolumeMounts)) {
-      made_.environment[kVisibleDevices] = kVolumeMountFolder;
+      if (!uses(config_, ListStrategy::kEnvironment)) made_.environment[kVisibleDevices] = kVolumeMountFolder;
       for (const auto& name : names)
         made_.mounts.push_back({fmt::format("{}/{}", kVolumeMountFolder, name), "/dev/null"});
     }
-    if (uses(config_, ListStrategy::kEnvironment))
-      made_.environment[kVisibleDevices] = fmt::format("{}", fmt::join(names, ","));
     if (uses(config_, ListStrategy::kCdiAnnotations))
       made_.annotations[config_.cdi_annotation_prefix + "drover_" + unique] =
           fmt::format("{}", fmt::join(cdi_names, ","));
@@ -72,16 +79,14 @@ class Grant {
 
 }  // namespace
 
+bool names_cdi_devices(const PluginConfig& config) {
+  return uses(config, ListStrategy::kCdiCri) || uses(config, ListStrategy::kCdiAnnotations);
+}
+
 ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,
                      const std::string& unique) {
   Grant made(config, parts);
-  std::vector<std::string> names;
-  const bool indices = config.ids_are_indices && uses_nvidia_runtime(config);
-  for (const auto& gpu : gpus) {
-    const bool by_index = indices && !gpu.device.uuid.starts_with("MIG-");
-    names.push_back(by_index ? std::to_string(gpu.device.index) : gpu.device.uuid);
-  }
-  made.name(names, unique);
+  made.name(gpus, unique);
   if (passes_device_specs(config, parts.cdi)) {
     for (const auto& gpu : gpus)
       for (const auto& node : gpu.nodes) made.pass(node);

@@ -15,6 +15,9 @@ namespace drover::kube {
 /// The specification that the node agent keeps for containers of the device plugin: NVIDIA's name for it.
 inline constexpr const char* kPluginCdiKind = "k8s.device-plugin.nvidia.com/gpu";
 
+/// Whether containers get their GPUs as CDI devices, and with them the one of their set (gpu_sets.h).
+bool names_cdi_devices(const PluginConfig& config);
+
 /// Whether the node's container runtime does what CDI specifications say.
 enum class CdiSupport { kYes, kNo, kUnknown };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kube/plugin/gpu_sets.h"
 #include "kube/testing/machines.h"
 
 namespace drover::kube {
@@ -34,9 +35,10 @@ PluginConfig strategies(std::vector<ListStrategy> chosen) {
 
 TEST(Allocation, NamesCdiDevicesWhereTheRuntimeKnowsThem) {
   const auto made = grant(two_gpus(), {}, parts(CdiSupport::kYes), "7");
-  EXPECT_THAT(made.cdi_devices, ElementsAre("k8s.device-plugin.nvidia.com/gpu=" + uuid(1),
-                                            "k8s.device-plugin.nvidia.com/gpu=" + uuid(3)));
-  EXPECT_THAT(made.environment, ElementsAre(Pair(kVisible, "void")));
+  EXPECT_THAT(made.cdi_devices,
+              ElementsAre("k8s.device-plugin.nvidia.com/gpu=" + uuid(1),
+                          "k8s.device-plugin.nvidia.com/gpu=" + uuid(3), set_device({uuid(1), uuid(3)})));
+  EXPECT_THAT(made.environment, ElementsAre(Pair(kVisible, uuid(1) + "," + uuid(3))));
   EXPECT_THAT(made.devices, IsEmpty());
   EXPECT_THAT(made.mounts, IsEmpty());
   EXPECT_THAT(made.annotations, IsEmpty());
@@ -47,6 +49,7 @@ TEST(Allocation, NeverLeavesAContainerWithoutDevicesWhereNobodyKnowsCdi) {
     auto config = PluginConfig{};
     config.pass_device_specs = false;
     const auto made = grant(two_gpus(), config, parts(cdi), "7");
+    EXPECT_THAT(made.environment, ElementsAre(Pair(kVisible, uuid(1) + "," + uuid(3))));
     EXPECT_THAT(made.devices, ElementsAre(GrantedPath{"/dev/nvidia1", "/sim/dev/nvidia1"},
                                           GrantedPath{"/dev/nvidia3", "/sim/dev/nvidia3"},
                                           GrantedPath{"/dev/nvidiactl", "/sim/dev/nvidiactl"}));
@@ -75,7 +78,8 @@ TEST(Allocation, AnnotatesContainersApart) {
   const auto other = grant(two_gpus(), config, parts(CdiSupport::kYes), "8");
   EXPECT_THAT(made.annotations,
               ElementsAre(Pair("cdi.k8s.io/drover_7", "k8s.device-plugin.nvidia.com/gpu=" + uuid(1) +
-                                                          ",k8s.device-plugin.nvidia.com/gpu=" + uuid(3))));
+                                                          ",k8s.device-plugin.nvidia.com/gpu=" + uuid(3) +
+                                                          "," + set_device({uuid(1), uuid(3)}))));
   EXPECT_NE(made.annotations.begin()->first, other.annotations.begin()->first);
 }
 
@@ -84,8 +88,22 @@ TEST(Allocation, PassesDevicesBesideCdiWhenItIsToldTo) {
   config.pass_device_specs = true;
   const auto made = grant(two_gpus(), config, parts(CdiSupport::kYes), "7");
   EXPECT_EQ(made.devices.size(), 3U);
-  EXPECT_EQ(made.cdi_devices.size(), 2U);
+  EXPECT_EQ(made.cdi_devices.size(), 3U);
   EXPECT_THAT(made.mounts, IsEmpty());
+}
+
+TEST(Allocation, GivesNothingToWhoIsGivenNothing) {
+  const auto made = grant({}, {}, parts(CdiSupport::kYes), "7");
+  EXPECT_THAT(made.cdi_devices, IsEmpty());
+  EXPECT_THAT(made.environment, ElementsAre(Pair(kVisible, "void")));
+}
+
+TEST(Allocation, CallsCdiDevicesByTheirUuidsWhateverTheEnvironmentSays) {
+  auto config = strategies({ListStrategy::kEnvironment, ListStrategy::kVolumeMounts, ListStrategy::kCdiCri});
+  config.ids_are_indices = true;
+  const auto made = grant(two_gpus(), config, parts(CdiSupport::kYes), "7");
+  EXPECT_THAT(made.environment, ElementsAre(Pair(kVisible, "1,3")));
+  EXPECT_EQ(made.cdi_devices.front(), "k8s.device-plugin.nvidia.com/gpu=" + uuid(1));
 }
 
 }  // namespace

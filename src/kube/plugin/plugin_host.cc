@@ -119,7 +119,7 @@ bool PluginHost::register_plugin(Plugin& plugin) {
   request.set_endpoint(plugin_socket_name(plugin.service.resource()));
   request.set_resource_name(plugin.service.resource());
   request.mutable_options()->set_get_preferred_allocation_available(true);
-  request.mutable_options()->set_pre_start_required(pool_.has_rivals());
+  request.mutable_options()->set_pre_start_required(pool_.is_asked_at_start());
   grpc::ClientContext context;
   give_up_after(context, kRegistrationPatience);
   v1beta1::Empty nothing;

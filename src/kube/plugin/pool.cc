@@ -37,11 +37,13 @@ class Pool::Change {
 };
 
 Pool::Pool(PluginConfig config, bool claims, std::function<void()> used,
-           std::function<DeviceHint(const DeviceQuestion&)> hint)
+           std::function<DeviceHint(const DeviceQuestion&)> hint,
+           std::function<Status(const GpuSet&)> keep_set)
     : config_(std::move(config)),
       has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1),
       used_(std::move(used)),
-      hint_(std::move(hint)) {}
+      hint_(std::move(hint)),
+      keep_set_(names_cdi_devices(config_) ? std::move(keep_set) : nullptr) {}
 
 void Pool::update(PoolFacts facts) {
   const std::lock_guard lock(mutex_);
@@ -168,7 +170,22 @@ Result<GrantedGpu> Pool::gpu_of(const OfferedResource& resource, const std::stri
   return GrantedGpu{*device, node->second};
 }
 
+Status Pool::keep_set(const std::vector<std::string>& ids) const {
+  return keep_set_ ? keep_set_(gpu_set(ids)) : Status();
+}
+
 Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::vector<std::string>& ids) {
+  DROVER_TRY(auto granted, take(resource, ids));
+  DROVER_CHECK_OK(keep_set(ids));
+  return granted;
+}
+
+Status Pool::start(const std::string& resource, const std::vector<std::string>& ids) {
+  DROVER_CHECK_OK(take_again(resource, ids));
+  return keep_set(ids);
+}
+
+Result<ContainerGrant> Pool::take(const std::string& resource, const std::vector<std::string>& ids) {
   const Change change(*this);
   const auto* found = find_resource(offers_, resource);
   if (found == nullptr) return fail(ErrorKind::kInvalid, fmt::format("there is no resource {}", resource));
@@ -187,7 +204,7 @@ Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::ve
   return granted;
 }
 
-Status Pool::start(const std::string& resource, const std::vector<std::string>& ids) {
+Status Pool::take_again(const std::string& resource, const std::vector<std::string>& ids) {
   const Change change(*this);
   for (const auto& id : ids) {
     const std::string uuid(uuid_in(id));

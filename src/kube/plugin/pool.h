@@ -18,6 +18,7 @@
 #include "gpu/device.h"
 #include "kube/plugin/allocation.h"
 #include "kube/plugin/chosen_gpus.h"
+#include "kube/plugin/gpu_sets.h"
 #include "kube/plugin/preferred.h"
 #include "kube/plugin/resources.h"
 #include "kube/plugin/usage.h"
@@ -39,8 +40,11 @@ class Pool {
   /// `claims`: whether there are claims of the GPUs too. `used` is called in whichever call changes
   /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent, as
   /// `hint`, which is asked when the kubelet chooses among whole GPUs; it may block, and tell what it saw().
+  /// So may `keep_set`, which is called before a container is made with a set of GPUs whose CDI device it is
+  /// told by; without it there is none.
   explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {},
-                std::function<DeviceHint(const DeviceQuestion&)> hint = {});
+                std::function<DeviceHint(const DeviceQuestion&)> hint = {},
+                std::function<Status(const GpuSet&)> keep_set = {});
 
   void update(PoolFacts facts);
   /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
@@ -74,8 +78,9 @@ class Pool {
   /// is unhealthy, or in use under another name.
   Result<ContainerGrant> allocate(const std::string& resource, const std::vector<std::string>& ids);
 
-  /// Whether start() is to be asked: a GPU may be somebody's under another name, or by a claim.
-  bool has_rivals() const { return has_rivals_; }
+  /// Whether start() is to be asked: a GPU may be somebody's under another name, or by a claim, or what the
+  /// container is told by may be gone.
+  bool is_asked_at_start() const { return has_rivals_ || keep_set_ != nullptr; }
   /// A container is about to start with what it was given, perhaps long ago and by a kubelet that has been
   /// started again since: it tells of such a container only later. kConflict when somebody else has one of
   /// them by now.
@@ -87,11 +92,15 @@ class Pool {
   bool is_of_whole_gpus(const std::string& resource) const;
   std::vector<std::string> unused(const std::vector<std::string>& available, int size) const;
   Result<GrantedGpu> gpu_of(const OfferedResource& resource, const std::string& id) const;
+  Result<ContainerGrant> take(const std::string& resource, const std::vector<std::string>& ids);
+  Status take_again(const std::string& resource, const std::vector<std::string>& ids);
+  Status keep_set(const std::vector<std::string>& ids) const;
 
   const PluginConfig config_;
   const bool has_rivals_;
   const std::function<void()> used_;
   const std::function<DeviceHint(const DeviceQuestion&)> hint_;
+  const std::function<Status(const GpuSet&)> keep_set_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;

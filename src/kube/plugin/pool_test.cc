@@ -155,9 +155,41 @@ TEST(Pool, StartsNoContainerWithWhatSomebodyElseHasByNow) {
 }
 
 TEST(Pool, IsAskedAtTheStartWhereOthersMayHaveTheGpu) {
-  EXPECT_TRUE(Pool(PluginConfig{}).has_rivals());
-  EXPECT_FALSE(Pool(PluginConfig{}, /*claims=*/false).has_rivals());
-  EXPECT_TRUE(Pool(two_names(), /*claims=*/false).has_rivals());
+  EXPECT_TRUE(Pool(PluginConfig{}).is_asked_at_start());
+  EXPECT_FALSE(Pool(PluginConfig{}, /*claims=*/false).is_asked_at_start());
+  EXPECT_TRUE(Pool(two_names(), /*claims=*/false).is_asked_at_start());
+}
+
+TEST(Pool, KeepsTheSetOfAContainerBeforeItIsMadeAndBeforeEachOfItsStarts) {
+  std::vector<GpuSet> kept;
+  Status outcome;
+  const auto keep = [&](const GpuSet& gpus) {
+    kept.push_back(gpus);
+    return outcome;
+  };
+  PluginConfig config;
+  config.resources = {{"x/gpu", "*"}};
+  config.shares = {{"x/gpu", 2, "x/part", {uuid(2)}}};
+  Pool pool(config, /*claims=*/false, {}, {}, keep);
+  EXPECT_TRUE(pool.is_asked_at_start());
+  pool.saw({}, Usage::Clock::now());
+  pool.update(facts(3));
+  ASSERT_TRUE(pool.allocate("x/gpu", {uuid(1), uuid(0)}));
+  ASSERT_TRUE(pool.allocate("x/part", {uuid(2) + "::1", uuid(2) + "::0"}));
+  EXPECT_THAT(kept, ElementsAre(GpuSet{uuid(0), uuid(1)}, GpuSet{uuid(2)}));
+  EXPECT_FALSE(pool.allocate("x/part", {uuid(0)}));
+  EXPECT_THAT(kept, SizeIs(2)) << "who gets nothing has no set";
+  ASSERT_TRUE(pool.start("x/gpu", {uuid(0), uuid(1)}));
+  EXPECT_THAT(kept, SizeIs(3));
+  outcome = fail(ErrorKind::kInternal, "the disk is full");
+  EXPECT_THAT(pool.start("x/gpu", {uuid(0), uuid(1)}).error().message, HasSubstr("disk is full"));
+
+  config.strategies = {ListStrategy::kEnvironment};
+  Pool without_cdi(config, /*claims=*/false, {}, {}, keep);
+  without_cdi.saw({}, Usage::Clock::now());
+  without_cdi.update(facts(3));
+  ASSERT_TRUE(without_cdi.allocate("x/gpu", {uuid(0)}));
+  EXPECT_THAT(kept, SizeIs(4)) << "NVIDIA's runtime is told in other ways";
 }
 
 TEST(Pool, RefusesWhatItDoesNotHave) {
@@ -184,7 +216,7 @@ TEST(Pool, GivesSeveralReplicasOfOneGpuAsOne) {
   pool.update(facts(1));
   const auto granted = pool.allocate("nvidia.com/gpu", {uuid(0) + "::0", uuid(0) + "::2"});
   ASSERT_TRUE(granted);
-  EXPECT_EQ(granted->cdi_devices.size(), 1U);
+  EXPECT_EQ(granted->cdi_devices.size(), 2U) << "the GPU, and the set that is nothing but it";
   config.refuse_several_shares = true;
   FreshPool strict(config);
   strict.update(facts(1));

@@ -62,7 +62,7 @@ class PluginService::Methods : public v1beta1::DevicePlugin::Service {
   grpc::Status GetDevicePluginOptions(grpc::ServerContext*, const v1beta1::Empty*,
                                       v1beta1::DevicePluginOptions* options) override {
     options->set_get_preferred_allocation_available(true);
-    options->set_pre_start_required(pool_.has_rivals());
+    options->set_pre_start_required(pool_.is_asked_at_start());
     return grpc::Status::OK;
   }
 

@@ -73,6 +73,8 @@ void Scheduler::evict(const std::vector<std::string>& uids, Eviction why, TimePo
     budgets_.set_ending(uid, true);
     bound_.put(uid, bound_pod(known));
     why.pod = name_of(known.object.pod);
+    if (const auto winner = pods_.find(why.winner.uid); winner != pods_.end())
+      why.lent = winner->second.object.pod.made_from->priority <= known.object.pod.made_from->priority;
     round.evictions.push_back(why);
   }
 }

@@ -435,7 +435,8 @@ Round Scheduler::decide(TimePoint now, const OnStart& on_start) {
     std::vector<std::string> uids;
     for (const auto& victim : preemption.victims)
       std::ranges::move(bound_.pods_of(victim), std::back_inserter(uids));
-    evict(uids, {.job = preemption.job}, now, round);
+    const auto& winner = pods_.at(waiting.pods.at(preemption.job).front());
+    evict(uids, {.job = preemption.job, .winner = name_of(winner.object.pod)}, now, round);
   }
   evict_tainted(now, round);
   for (const auto& job : plan.order)

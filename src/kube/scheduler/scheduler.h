@@ -91,8 +91,10 @@ struct Start {
 
 struct Eviction {
   PodName pod = {};
-  std::string job = {};           ///< for which; "": for none
-  bool half_gang = false;         ///< its own has no place for the rest of it
+  std::string job = {};    ///< for which; "": for none
+  PodName winner = {};     ///< of that job: the first of its pods, or nobody
+  bool lent = false;       ///< the winner has no higher priority: its queue takes back what it had lent
+  bool half_gang = false;  ///< its own has no place for the rest of it
   std::string device_taint = {};  ///< the key of one that ends who has the device
 };
 

@@ -198,6 +198,8 @@ TEST(Scheduler, EvictsTheFewestOnceForWhomIsMoreUrgent) {
   ASSERT_THAT(round.evictions, SizeIs(1));
   EXPECT_EQ(round.evictions[0].pod.name, "large");
   EXPECT_EQ(round.evictions[0].job, "uid-urgent");
+  EXPECT_EQ(round.evictions[0].winner.name, "urgent");
+  EXPECT_FALSE(round.evictions[0].lent);
   EXPECT_THAT(scheduler.decide(kMoment).evictions, IsEmpty());
   scheduler.failed("uid-large");
   EXPECT_THAT(scheduler.decide(kMoment).evictions, SizeIs(1));

@@ -10,6 +10,7 @@
 #include "base/pause.h"
 #include "kube/client/binding.h"
 #include "kube/gpu_topology.h"
+#include "kube/scheduler/preemption_words.h"
 #include "kube/scheduler/unschedulable.h"
 #include "kube/scheduling/claim_writer.h"
 #include "kube/scheduling/node_writer.h"
@@ -31,7 +32,7 @@ constexpr std::chrono::milliseconds kBetweenTellings{1000};
 constexpr std::chrono::milliseconds kUntilItBegins{100};
 constexpr std::chrono::milliseconds kBetweenLooks{5000};   ///< of one that may have to begin
 constexpr std::chrono::milliseconds kUntilItIsTold{5000};  ///< by the API server, at the latest
-constexpr const char* kEnded = "ended by the scheduler to make room for a pod with a higher claim";
+constexpr const char* kEnded = "ended by the scheduler to make room for others";
 constexpr const char* kOwnGroups = "scheduling.k8s.io";  ///< of which PodGroups the scheduler tells
 
 EventTarget target_of(const PodName& pod) {
@@ -67,7 +68,10 @@ EvictionWords words_of(const scheduler::Eviction& eviction) {
   if (eviction.half_gang)
     return {"IncompleteGang", "ended by the scheduler: there is no place for the rest of its gang",
             "IncompleteGang"};
-  return {"PreemptionByScheduler", kEnded, "Preempted"};
+  // Who may not see the other pod is not told its name.
+  const bool may_know = eviction.winner.name_space == eviction.pod.name_space;
+  return {scheduler::kPreempted,
+          to_string(scheduler::Preemption{eviction.lent, may_know ? eviction.winner.name : ""}), "Preempted"};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -16,6 +17,7 @@
 
 #include "base/pause.h"
 #include "kube/client/testing/fake_api.h"
+#include "kube/scheduler/preemption_words.h"
 #include "kube/scheduling/claim_writer.h"
 #include "kube/scheduling/cluster_watch.h"
 
@@ -395,6 +397,44 @@ TEST(SchedulingLoop, HalfAGangIsEndedWhereTheRestHasNoPlace) {
     for (const auto* const name : {"a", "b", "c"}) world.cordon(name, false);
     EXPECT_EQ(world.settle(), "");
   }
+}
+
+TEST(SchedulingLoop, WhoMakesRoomIsToldForWhomWhereItMaySeeThat) {
+  World world;
+  world.add_node("a", false);
+  world.add_node("b", false);
+  std::mutex mutex;
+  std::map<std::string, std::string> told;  // by namespace
+  const Life life(world.server, [&](const ApiRequest& request) {
+    if (request.path.subresource == "status" && request.body.find("DisruptionTarget") != std::string::npos) {
+      const std::lock_guard lock(mutex);
+      told[request.path.name_space] = text_at(json::parse(request.body), "/status/conditions/0/message");
+    }
+    return Connection::Fate::kDone;
+  });
+  const auto wait_until = [](const std::function<bool()>& is_so) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!is_so() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+    return is_so();
+  };
+  world.want("near", {.gpus = kGpusOfNode});
+  ASSERT_TRUE(wait_until([&] { return world.bound_pods() == 1; }));
+  auto far = world.list(kPods)["near"];
+  far["metadata"] = {{"name", "far"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}};
+  far["spec"].erase("nodeName");
+  ASSERT_TRUE(world.server.create({kPods, "others"}, far));
+  ASSERT_TRUE(wait_until([&] { return world.bound_pods() == 2; }));
+  world.want("first", {.gpus = kGpusOfNode, .priority = 5});
+  world.want("second", {.gpus = kGpusOfNode, .priority = 5});
+  EXPECT_TRUE(wait_until([&] {
+    const std::lock_guard lock(mutex);
+    return told.size() == 2;
+  }));
+  const std::lock_guard lock(mutex);
+  const auto near = scheduler::read_preemption(told[kSpace]);
+  ASSERT_TRUE(near) << told[kSpace];
+  EXPECT_TRUE(near->pod == "first" || near->pod == "second") << near->pod;
+  EXPECT_EQ(scheduler::read_preemption(told["others"]), scheduler::Preemption()) << told["others"];
 }
 
 /// One write of five fails, or is done and nobody says so.

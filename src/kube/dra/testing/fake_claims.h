@@ -57,6 +57,12 @@ class FakeClaims : public ClaimSource {
     const std::scoped_lock lock(mutex_);
     claims_[reference.namespace_name + "/" + reference.name] = claim_object(reference, results);
   }
+  void add_sole(const ClaimReference& reference, const std::vector<nlohmann::json>& results) {
+    add(reference, results);
+    const std::scoped_lock lock(mutex_);
+    auto& claim = claims_[reference.namespace_name + "/" + reference.name];
+    claim["metadata"]["annotations"][kSoleAnnotation] = "true";
+  }
   void remove(const ClaimReference& reference) {
     const std::scoped_lock lock(mutex_);
     claims_.erase(reference.namespace_name + "/" + reference.name);

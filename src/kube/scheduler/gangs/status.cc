@@ -5,6 +5,7 @@
 
 #include "kube/scheduler/condition.h"
 #include "kube/scheduler/fields.h"
+#include "kube/scheduler/preemption_words.h"
 
 namespace drover::kube::scheduler {
 namespace {
@@ -24,7 +25,7 @@ Condition condition_of(const Resource& resource, GangOutcome outcome, const std:
     case GangOutcome::kPreempted:
       break;
   }
-  return {"DisruptionTarget", true, "PreemptionByScheduler", message};
+  return {"DisruptionTarget", true, kPreempted, message};
 }
 
 }  // namespace
