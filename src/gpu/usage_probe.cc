@@ -198,4 +198,13 @@ GpuUsage UsageProbe::sample(const Nvml& nvml) {
   return usage.answers ? usage : GpuUsage{};
 }
 
+GpuUsage UsageProbe::sample_memory(const Nvml& nvml) {
+  GpuUsage usage;
+  if (handle_.renew(nvml) != NVML_SUCCESS) return usage;
+  usage.memory = read_memory(nvml.functions(), handle_.get());
+  usage.processes = processes(nvml);
+  usage.answers = handle_.renew(nvml) == NVML_SUCCESS;
+  return usage.answers ? usage : GpuUsage{};
+}
+
 }  // namespace drover::gpu

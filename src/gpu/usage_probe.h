@@ -18,6 +18,8 @@ class UsageProbe {
 
   /// What processes did is told for the time since the last look.
   GpuUsage sample(const Nvml& nvml);
+  /// The same of nothing but memory, in few calls.
+  GpuUsage sample_memory(const Nvml& nvml);
 
  private:
   std::vector<ProcessUsage> processes(const Nvml& nvml);
