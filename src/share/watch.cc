@@ -22,11 +22,13 @@ ProcessPlace place_of(const std::string& proc, std::uint32_t pid) {
   if (!metrics::has_ended(*stat))
     return {stat->started, read_file(folder + "/cgroup", kMostBytes).value_or("")};
   // Groups of the first version forget a thread that has ended.
-  std::error_code ignored;
-  for (const auto& thread : std::filesystem::directory_iterator(folder + "/task", ignored)) {
-    const auto other = metrics::process_stat(thread.path().string() + "/stat");
+  std::error_code error;
+  for (auto thread = std::filesystem::directory_iterator(folder + "/task", error);
+       !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
+    const auto place = thread->path().string();
+    const auto other = metrics::process_stat(place + "/stat");
     if (other && !metrics::has_ended(*other))
-      return {stat->started, read_file(thread.path().string() + "/cgroup", kMostBytes).value_or("")};
+      return {stat->started, read_file(place + "/cgroup", kMostBytes).value_or("")};
   }
   return {};
 }
