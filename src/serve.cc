@@ -26,7 +26,9 @@
 #include "image/store.h"
 #include "log_setup.h"
 #include "node.h"
+#include "placement/decision.h"
 #include "serve_cluster.h"
+#include "share/watch.h"
 #include "store/state_folder.h"
 #include "strangers.h"
 #include "task_processes.h"
@@ -49,6 +51,7 @@ class MachineDaemon {
 
   Status start(Opened opened) {
     watch_gpus();
+    watch_shares();
     const auto machine = current_machine();
     engine::NodeView view;
     view.name = machine.name;
@@ -88,6 +91,17 @@ class MachineDaemon {
     return describe_node(name_, hardware_->host(), watch_->inventory(), attributes_);
   }
 
+  void watch_shares() {
+    const auto judged = [this](std::vector<share::Verdict> verdicts) {
+      boost::asio::post(daemon_.context(),
+                        [this, verdicts = std::move(verdicts)] { daemon_.engine().judged(verdicts); });
+    };
+    const bool kills = options_.share_offence == "kill";
+    shares_ =
+        std::make_unique<share::Watch>([this] { return hardware_->shared_nvml(); },
+                                       kills ? share::Punishment::kKill : share::Punishment::kReport, judged);
+  }
+
   void watch_gpus() {
     const auto offer = [this] {
       boost::asio::post(daemon_.context(), [this] { daemon_.engine().set_machine(current_machine()); });
@@ -115,6 +129,10 @@ class MachineDaemon {
     ports.what_still_runs = what_still_runs;
     ports.busy_tasks = [this](const auto& devices, const auto& tasks) {
       return busy_tasks(devices, tasks, work_done_);
+    };
+    ports.watch_shares = [this](engine::SharedGpus shared) {
+      shares_->set({std::move(shared.gpus), std::move(shared.allowances),
+                    [tasks = std::move(shared.tasks)] { return task_of(tasks); }});
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
@@ -151,9 +169,23 @@ class MachineDaemon {
     daemon_.on_pool(0, [this, inventory = daemon_.engine().inventory(), done = std::move(done)] {
       auto usage = usage_.sample(inventory.devices);
       boost::asio::post(daemon_.context(), [this, inventory, usage = std::move(usage), done] {
-        done({name_, inventory, watch_->health(), usage, {}, {}});
+        metrics::MachineFacts facts{name_, inventory, watch_->health(), usage, {}, {}, {}};
+        add_shares(shares_->figures(), facts);
+        done(std::move(facts));
       });
     });
+  }
+
+  /// Those of a group have its share together.
+  static void add_shares(const share::Figures& figures, metrics::MachineFacts& facts) {
+    facts.unattributed = figures.unattributed;
+    for (const auto& account : figures.accounts)
+      for (const auto& task : account.allowance.tasks)
+        facts.shares[account.allowance.gpu].push_back({.owner = {{"task_id", task}},
+                                                       .tier = std::string(placement::kCounted),
+                                                       .limit_bytes = account.allowance.bytes,
+                                                       .overruns = account.overruns,
+                                                       .offences = account.offences});
   }
 
   const cli::ServeOptions& options_;
@@ -170,7 +202,8 @@ class MachineDaemon {
   Attributes attributes_;                         ///< those that do not change
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   Daemon daemon_{options_};                       ///< its threads use what stands above
-  std::unique_ptr<gpu::InventoryWatch> watch_;    ///< goes first: it posts to the daemon
+  std::unique_ptr<share::Watch> shares_;          ///< goes before it: it posts to the daemon
+  std::unique_ptr<gpu::InventoryWatch> watch_;    ///< the same
 };
 
 /// Of files that a daemon which was killed had begun to write, and that nothing else clears up.

@@ -5,13 +5,15 @@ With DROVER_TEST_ENGINE=kubernetes the tests of one machine's daemon have such a
 """
 
 import itertools
+import json
 import pathlib
+import tarfile
 import tempfile
 
 import drover
 import kube
 import kube_install
-from kube import case
+from kube import case, control_plane
 from kube.faulty_api import listener_in
 from kube.machine import wait_for
 from kube.settings import NodeSettings, Settings
@@ -21,14 +23,26 @@ PROBE = pathlib.Path("/probe")  # in the image
 # Pods that have ended are removed as soon as some do, and the API server forgets what was before: both happen on large clusters.
 FLAGS = {"kube-controller-manager": ("--terminated-pod-gc-threshold=50",), "kube-apiserver": ("--etcd-compaction-interval=5s",)}
 SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), flags=FLAGS)
+SANDBOX_SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), services=True)
+# What tests of one machine ask for: given files want four CPUs.
+ONE_MACHINES_SETTINGS = Settings(nodes=(NodeSettings(cpus=8), NodeSettings()), flags=FLAGS, services=True)
+
+NAMESPACE, SANDBOXES = "drover", "sandbox.drover.dev"  # of what the chart installs
+AGENTS_STATE = "/var/lib/kubelet/plugins/drover"
+CHART_VALUES = {"roles": {"dra": False, "sandboxes": True},
+                "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False}}
+WITHOUT_GPUS = json.dumps({"name": "bare", "driver": {"version": "535.129.03", "cuda": "12.2"},
+                           "host": {"cpus": 8, "memory_mib": 16384, "disk_mib": 100000, "numa": [{"node": 0, "cpus": "0-7"}]},
+                           "models": {}, "gpus": []})
 
 _equipped = None  # the cluster that has images and a scheduler
 _agents = {}  # of its nodes, by the profile whose GPUs they offer
+_chart = None  # on the cluster that has one
 
 
-def equipped(profile, settings=SETTINGS, sharing=(), with_gpus=None):
-    """The module's cluster, whose nodes, or so many of them, have the GPUs of this profile, for the scheduler to give. Each node with a way of
-    sharing gives them by claims too, in that way."""
+def equipped(profile, settings=SETTINGS, sharing=()):
+    """The module's cluster, whose nodes have the GPUs of this profile, for the scheduler to give. Each node with a way of sharing gives them
+    by claims too, in that way."""
     global _equipped
     cluster = case.shared(settings)
     if _equipped is not cluster:
@@ -49,16 +63,15 @@ def equipped(profile, settings=SETTINGS, sharing=(), with_gpus=None):
     if profile not in _agents:
         for agent in itertools.chain(*_agents.values()):
             agent.stop()
-        nodes = cluster.nodes[:with_gpus]
-        wait_for(lambda: not any(offered(cluster, node) for node in nodes), "the GPUs of before to go")
+        wait_for(lambda: not any(offered(cluster, node) for node in cluster.nodes), "the GPUs of before to go")
         _agents.clear()
         agents = _agents[profile] = []
-        for node, way in itertools.zip_longest(nodes, sharing):
+        for node, way in itertools.zip_longest(cluster.nodes, sharing):
             roles = ("device-plugin,dra", "--claim-sharing", way) if way else ("device-plugin",)
             own = own_profile(node, profile) if way else profile
             agents.append(run_agent(node, f"engine-{profile}-{node.name}", own, cluster.kubeconfig, "--roles", *roles))
         wait_for(lambda: not sharing or len(cluster.list("resourceslices")) >= len(sharing), lambda: "\n".join(agent.tail() for agent in agents))
-        wait_for(lambda: all(offered(cluster, node) for node in nodes), lambda: "\n".join(agent.tail() for agent in agents))
+        wait_for(lambda: all(offered(cluster, node) for node in cluster.nodes), lambda: "\n".join(agent.tail() for agent in agents))
     return cluster
 
 
@@ -69,10 +82,63 @@ def offered(cluster, node):
 def own_profile(node, profile):
     """The same machine with UUIDs of its own."""
     path = f"/var/lib/kubelet/plugins/{profile}.yaml"
-    text = (drover.ROOT / f"sim/profiles/{profile}.yaml").read_text()
     node.path(path).parent.mkdir(parents=True, exist_ok=True)
-    node.path(path).write_text(text.replace(f"name: {profile}\n", f"name: {profile}-{node.name}\n", 1))
+    node.path(path).write_text(machine_text(node, profile))
     return path
+
+
+def machine_text(node, profile):
+    text = (drover.ROOT / f"sim/profiles/{profile}.yaml").read_text()
+    return text.replace(f"name: {profile}\n", f"name: {profile}-{node.name}\n", 1)
+
+
+class Chart:
+    """Drover as its chart installs it: agents that keep the sandboxes of tasks, and one scheduler. Each node has a simulated machine of
+    its own."""
+
+    def __init__(self, cluster):
+        self.cluster, self._helm, self._machines = cluster, kube_install.Helm(cluster), None
+        with tempfile.TemporaryDirectory() as folder:
+            archive = kube_install.make_image(pathlib.Path(folder))
+            for node in cluster.nodes:
+                node.import_images([archive])
+
+    def simulate(self, *profiles):
+        """Installs it, or has each node take another machine. The last profile is for all other nodes; None has no GPUs."""
+        if profiles == self._machines:
+            return
+        self._machines = profiles
+        path = f"{AGENTS_STATE}/{'-'.join(map(str, profiles))}.yaml"
+        nodes = list(itertools.zip_longest(self.cluster.nodes, profiles, fillvalue=profiles[-1]))
+        for node, profile in nodes:
+            node.path(path).parent.mkdir(parents=True, exist_ok=True)
+            node.path(path).write_text(machine_text(node, profile) if profile else WITHOUT_GPUS)
+        self._helm.call("upgrade", "--install", "drover", kube_install.CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait",
+                        values={**kube_install.VALUES, **CHART_VALUES, "simulate": path})
+        for node, profile in nodes:
+            wait_for(lambda node=node: self.cluster.get("node", node.name)["metadata"]["labels"].get(f"{SANDBOXES}/ready") == "true", self.logs)
+            wait_for(lambda node=node, profile=profile: (offered(self.cluster, node) > 0) == bool(profile), self.logs)
+
+    def agents(self):
+        return self.cluster.list("pods", NAMESPACE, labelSelector="drover.dev/node-agent=true")
+
+    def logs(self):
+        return "\n".join(self.cluster.kubectl("logs", pod["metadata"]["name"], "--namespace", NAMESPACE, check=False).stdout
+                         for pod in self.agents())
+
+    def uninstall(self):
+        self._helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
+        self._helm.close()
+
+
+def charted(*profiles, settings=SANDBOX_SETTINGS):
+    """The module's Chart, whose nodes have these machines."""
+    global _chart
+    cluster = case.shared(settings)
+    if _chart is None or _chart.cluster is not cluster:
+        _chart = Chart(cluster)
+    _chart.simulate(*profiles)
+    return _chart
 
 
 class ClusterDaemon(drover.Daemon):
@@ -106,20 +172,44 @@ class ClusterDaemon(drover.Daemon):
         return found
 
 
-class OneMachinesDaemon(ClusterDaemon):
+class SandboxDaemon(ClusterDaemon):
+    """Where Drover is installed by its chart."""
+
+    def __init__(self, profile, arguments=(), **more):
+        super().__init__(profile, ["--sandboxes", "node", "--agent-namespace", NAMESPACE, *arguments], **more)
+
+    def equip(self, profile):
+        self.chart = charted(profile)
+        return self.chart.cluster
+
+
+class OneMachinesDaemon(SandboxDaemon):
     """For tests of one machine: the other node has no GPUs."""
 
-    @staticmethod
-    def equip(profile):
-        return equipped(profile, with_gpus=1)
+    def equip(self, profile):
+        self.chart = charted(profile, None, settings=ONE_MACHINES_SETTINGS)
+        return self.chart.cluster
 
-    def listener(self):
-        return listener_in(self.cluster.control_plane.machine.pid)
+    def listener(self, for_tasks=False):
+        return listener_in(self.cluster.control_plane.machine.pid, control_plane.ADDRESS if for_tasks else "127.0.0.1")
+
+    def learn_image(self, layout, reference):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "image.tar")
+            with tarfile.open(path, "w") as archive:
+                archive.add(layout, arcname=".")
+            for node in self.cluster.nodes:
+                node.import_images([(f"docker.io/{reference}", path)])
+
+    @property
+    def faults_file(self):
+        return self.cluster.nodes[0].path(f"{AGENTS_STATE}/sim/faults.yaml")
 
     def sandbox(self, task_id):
         (pod,) = [pod for pod in self.pods() if pod["metadata"]["labels"]["drover.dev/task"] == task_id]
         (node,) = [node for node in self.cluster.nodes if node.name == pod["spec"]["nodeName"]]
-        return node.path(f"/var/lib/kubelet/pods/{pod['metadata']['uid']}/volumes/kubernetes.io~empty-dir/sandbox")
+        volume = f"var/lib/kubelet/pods/{pod['metadata']['uid']}/volumes/kubernetes.io~csi/sandbox/mount"
+        return pathlib.Path(f"/proc/{node.machine.pid}/root", volume)
 
 
 class ClusterDaemonTest(drover.DaemonTest):

@@ -85,6 +85,12 @@ def wait_for(condition, what, timeout=PATIENCE, pause=0.02):
         time.sleep(max(pause, min(waited / 20, 0.5)))
 
 
+def replace(path, text):
+    """Whoever reads the file finds all of what was in it, or all of the text."""
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").rename(path)
+
+
 def served_at(port):
     """What is served at a port of this machine; None when nobody answers."""
     try:
@@ -325,9 +331,20 @@ class Daemon:
         return data.decode(errors="replace") if status == 200 else ""
 
     @staticmethod
-    def listener():
-        """A socket that listens on a free port of 127.0.0.1 as the daemon sees it."""
+    def listener(for_tasks=False):
+        """A socket that listens on a free port of 127.0.0.1 as the daemon sees it, or of an address that tasks reach."""
         return socket.create_server(("127.0.0.1", 0), backlog=128)
+
+    def learn_image(self, layout, reference):
+        """An image that was made anew: this one looks for it when it is needed."""
+
+    def set_faults(self, faults):
+        """What the simulated GPUs have from now on: the text of a fault file, or what JSON has for it."""
+        replace(self.faults_file, faults if isinstance(faults, str) else json.dumps(faults))
+
+    @property
+    def faults_file(self):
+        return self.state / "sim/faults.yaml"
 
     def sandbox(self, task_id):
         """Where the test finds it while the task runs."""

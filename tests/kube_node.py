@@ -75,9 +75,7 @@ class NodeTest(kube.ClusterTest):
         return self.agent.read_log().count("registered nvidia.com/")
 
     def set_faults(self, faults):
-        file = self.node.path(f"{self.state}/sim/faults.yaml")
-        file.with_suffix(".new").write_text(json.dumps(faults))
-        file.with_suffix(".new").rename(file)
+        drover.replace(self.node.path(f"{self.state}/sim/faults.yaml"), json.dumps(faults))
 
     def run_gpu_pod(self, name, resources, *words, **more):
         """Waits until it runs; returns its lines."""

@@ -45,3 +45,8 @@ class NamedImagesTest(drover.DaemonTest):
         cls.images.chmod(0o755)
         cls.arguments = ("--images", cls.images)
         super().setUpClass()
+
+    def give_shell_image(self, name, tag):
+        """shell_image(), for the daemon's tasks."""
+        shell_image(self.images, name, [tag])
+        self.daemon.learn_image(self.images / name, f"{name}:{tag}")

@@ -202,13 +202,8 @@ class SubmitTest(BatchTest):
 
 
 class IdleTest(BatchTest):
-    def set_faults(self, faults):
-        file = self.daemon.state / "sim/faults.yaml"
-        file.with_suffix(".new").write_text(json.dumps(faults))
-        file.with_suffix(".new").rename(file)
-
     def work(self, percent):
-        self.set_faults({gpu["uuid"]: {"utilization": {"gpu": percent}} for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]})
+        self.daemon.set_faults({gpu["uuid"]: {"utilization": {"gpu": percent}} for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]})
 
     def processes_of(self, task):
         """Its own, without the init, as the kernel counts them outside."""
@@ -240,7 +235,7 @@ class IdleTest(BatchTest):
         self.assertEqual(len({gpu for task in tasks for gpu in self.daemon.task(task)["gpus"]}), 1)
         works = drover.wait_for(lambda: self.processes_of(tasks[1]), "its process")[0]
         gpu, = self.daemon.task(tasks[1])["gpus"]
-        self.set_faults({gpu: {"utilization": {"gpu": 50}, "processes": [
+        self.daemon.set_faults({gpu: {"utilization": {"gpu": 50}, "processes": [
             {"pid": works, "memory_mib": 64, "utilization": {"sm": 50, "memory": 1, "encoder": 0, "decoder": 0}}]}})
         self.assertEqual(self.final(tasks[0]), "failed")
         self.assertEqual(self.daemon.task(tasks[1])["state"], "running")

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import http.server
 import json
 import pathlib
@@ -10,7 +11,7 @@ import time
 import unittest
 
 import drover
-from named_images import NamedImagesTest, shell_image
+from named_images import NamedImagesTest
 
 DEFINITIONS = pathlib.Path(__file__).resolve().parent / "data/definitions"
 API = "/v1/scheduler"
@@ -22,32 +23,41 @@ def in_seconds(seconds, period="PT1H", runs=""):
     return f"R{runs}/{start}Z/{period}"
 
 
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving(listener, handler):
+    """Serves at that socket; yields its address and port."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler, bind_and_activate=False) as server:
+        server.socket.close()
+        server.socket = listener
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield "{}:{}".format(*listener.getsockname())
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @contextlib.contextmanager
 def webhook(daemon, *statuses):
     """Serves at a free port where the daemon finds it; yields its URL and what was posted to it, as (path, headers, body). Answers with these statuses, and with
     the last of them from then on."""
     posted, left = [], list(statuses)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Webhook(Handler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             posted.append((self.path, self.headers, json.loads(body)))
             self.send_response(left.pop(0) if len(left) > 1 else left[0])
             self.end_headers()
 
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
-        server.socket.close()
-        server.socket = daemon.listener()
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://teller:let-me%20in@127.0.0.1:{server.socket.getsockname()[1]}/runs?of=chronos", posted
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(daemon.listener(), Webhook) as address:
+        yield f"http://teller:let-me%20in@{address}/runs?of=chronos", posted
 
 
 class ChronosTest(NamedImagesTest):
@@ -221,13 +231,14 @@ class ChronosTest(NamedImagesTest):
             self.assertGreater(shown["schedule"], time.strftime("R/%Y-%m-%d", time.gmtime(time.time() - 60)))
 
     def test_a_given_file_runs_in_its_image_with_its_gpu_and_its_script(self):
-        shell_image(self.images, "tensorflow/tensorflow", ["latest-gpu"])
+        self.give_shell_image("tensorflow/tensorflow", "latest-gpu")
         script = self.images / "gpu_demo.sh"
         script.write_text('echo "devices: $NVIDIA_VISIBLE_DEVICES"; echo "attempt: $CHRONOS_JOB_RUN_ATTEMPT"\n'
                           '[ "$CHRONOS_JOB_RUN_ATTEMPT" -ge 2 ]\n')
-        script.chmod(0o644)
         job = json.loads((DEFINITIONS / "chronos-test-gpu-1.json").read_text())
-        job["uris"] = [f"file://{script}"]  # as given, but for a server that tests cannot reach
+        server = serving(self.daemon.listener(for_tasks=True), functools.partial(Handler, directory=self.images))
+        address = self.enterContext(server)
+        job["uris"] = [f"http://{address}/{script.name}"]  # as given, but for a server that tests reach
         self.ask("POST", "/iso8601", job)
         self.ask("PUT", "/job/test-gpu")
         self.wait_for_success("test-gpu")

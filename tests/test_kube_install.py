@@ -147,9 +147,7 @@ class SimulatedTest(InstalledTest):
         node = self.cluster.nodes[0]
         for count in (1, 2):
             for faults, reason in (({"3": {"lost": True}}, "GpuUnhealthy"), ({}, "GpuHealthy")):
-                faulty = node.path(f"{STATE}/sim/faults.yaml")
-                faulty.with_suffix(".new").write_text(json.dumps(faults))
-                faulty.with_suffix(".new").rename(faulty)
+                drover.replace(node.path(f"{STATE}/sim/faults.yaml"), json.dumps(faults))
                 wait_for(lambda count=count, reason=reason: any(event["reason"] == reason and event.get("count", 1) >= count
                                                                 for event in self.cluster.events(node.name)),
                          lambda count=count, reason=reason: f"{reason} to be told {count} times: {self.cluster.events(node.name)}; "

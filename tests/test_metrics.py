@@ -19,13 +19,8 @@ class MetricsTest(drover.DaemonTest):
 
     def tearDown(self):
         self.daemon.end_tasks()
-        self.set_faults({})
+        self.daemon.set_faults({})
         drover.wait_for(lambda: "drover_process_gpu_memory_bytes" not in self.scrape(), "the GPUs to be idle")
-
-    def set_faults(self, faults):
-        file = self.daemon.state / "sim/faults.yaml"
-        file.with_suffix(".new").write_text(json.dumps(faults))
-        file.with_suffix(".new").rename(file)
 
     def scrape(self, uid=None):
         """Name -> [(labels, value)]."""
@@ -48,7 +43,7 @@ class MetricsTest(drover.DaemonTest):
         self.daemon.wait_for_output(task, "up")
         gpu = next(gpu for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"] if gpu["used_by"])
         pid = self.process_of(task)
-        self.set_faults({gpu["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": pid, "memory_mib": 64}]}})
+        self.daemon.set_faults({gpu["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": pid, "memory_mib": 64}]}})
         series = drover.wait_for(self.scrape_when_busy, "the GPU to be busy")
         labels, value = next(each for each in series["DCGM_FI_DEV_GPU_UTIL"] if each[1])
         self.assertEqual((labels["UUID"], labels["user"], labels["task_id"], value), (gpu["uuid"], "root", task, 50))
@@ -72,7 +67,7 @@ class MetricsTest(drover.DaemonTest):
         gpus = self.daemon.api("GET", "/v1/gpus")["gpus"]
         taken = next(gpu for gpu in gpus if gpu["used_by"])
         other = next(gpu for gpu in gpus if not gpu["used_by"])
-        self.set_faults({taken["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": self.process_of(task), "memory_mib": 64}]},
+        self.daemon.set_faults({taken["uuid"]: {"utilization": {"gpu": 50}, "processes": [{"pid": self.process_of(task), "memory_mib": 64}]},
                          other["uuid"]: {"utilization": {"gpu": 97}, "processes": [{"pid": os.getpid(), "memory_mib": 2048}]}})
 
         def usage(uid=None):
@@ -93,7 +88,7 @@ class MetricsTest(drover.DaemonTest):
         rows = {line.split()[0]: line for line in self.daemon.cli("gpus").out.splitlines()}
         self.assertRegex(rows[str(taken["index"])], rf"50% .*root {task}")
         self.assertRegex(rows[str(other["index"])], r"97% .*1 other process, 2 GiB")
-        self.set_faults({})
+        self.daemon.set_faults({})
         drover.wait_for(lambda: not any(value for _, value in self.scrape()["DCGM_FI_DEV_GPU_UTIL"]), "the GPUs to be idle")
 
     def test_root_is_told_how_the_daemon_is_itself(self):

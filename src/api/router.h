@@ -39,6 +39,7 @@ struct Tally {
   std::uint64_t refused_connections = 0;
 };
 
+/// Owners of shares are {{"task_id", …}} alone.
 using MeasureGpus = std::function<void(std::function<void(metrics::MachineFacts)> done)>;
 
 /// What handlers work with. Outlives every request.

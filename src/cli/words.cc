@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kNotEnforced = " (not enforced)";
+constexpr const char* kCounted = "counted";
 constexpr int kWhole = 1000;
 
 /// "0.5", "8 GiB"; "" for whole GPUs.
@@ -49,19 +49,28 @@ std::string parts(std::int64_t milli) {
   return fmt::format("{:g}", static_cast<double>(milli) / kWhole);
 }
 
+std::string tier_words(const std::string& tier) {
+  return tier == kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
+}
+
+std::string tier_words(const json& grants) {
+  return tier_words(grants.empty() ? kCounted : grants.front().value("tier", kCounted));
+}
+
 std::string granted(const json& grants, const json& share, const KnownGpus& gpus) {
   std::string indices;
   for (const auto& grant : grants)
     indices += (indices.empty() ? "" : ",") + gpus.index(grant.value("gpu", ""));
   const auto part = share_of(share);
-  return part.empty() || indices.empty() ? indices : part + " of " + indices + kNotEnforced;
+  return part.empty() || indices.empty() ? indices : part + " of " + indices + tier_words(grants);
 }
 
 std::string wanted(const json& task) {
   const int count = task.value("gpus", 0);
   if (count == 0) return "-";
   const auto part = share_of(task.value("gpu_share", json()));
-  return part.empty() ? std::to_string(count) : fmt::format("{} of {}{}", part, count, kNotEnforced);
+  return part.empty() ? std::to_string(count)
+                      : fmt::format("{} of {}{}", part, count, tier_words(std::string(kCounted)));
 }
 
 std::string amounts(const json& amounts, bool with_zeros) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// How amounts and shares are put for people. Wherever a share is shown, it says that nothing enforces it yet.
+// How amounts and shares are put for people. Wherever a share is shown, it says whether anything enforces it.
 // Pure.
 
 #include <cstdint>
@@ -29,11 +29,15 @@ struct KnownGpus {
 /// "0.5": thousandths, without needless digits.
 std::string parts(std::int64_t milli);
 
-/// GPUs that were granted: "0,1", "0.5 of 3 (not enforced)", "8 GiB of 3 (not enforced)". `grants` are those
-/// of the API; `share` is the task's gpu_share, or null.
+/// " (counted, not enforced)": the tier of shares, as the API has it in the first of these grants or holders.
+/// A daemon that does not say counts them.
+std::string tier_words(const nlohmann::json& grants);
+
+/// GPUs that were granted: "0,1", "0.5 of 3 (counted, not enforced)", "8 GiB of 3 (…)". `grants` are those of
+/// the API; `share` is the task's gpu_share, or null.
 std::string granted(const nlohmann::json& grants, const nlohmann::json& share, const KnownGpus& gpus);
 
-/// What a task asks for: "2", "0.5 of 1 (not enforced)"; "-" for none.
+/// What a task asks for: "2", "0.5 of 1 (counted, not enforced)"; "-" for none.
 std::string wanted(const nlohmann::json& task);
 
 /// "3 GPUs, 12 CPUs, 24 GiB": those that are there, and not 0 unless `with_zeros`; "-" for none.

@@ -18,9 +18,12 @@ TEST(Words, SayWhatWasGranted) {
   const KnownGpus gpus(kListing);
   const auto grants = json::parse(R"([{"gpu": "GPU-a", "milli": 500}, {"gpu": "GPU-b", "milli": 500}])");
   EXPECT_EQ(granted(grants, json(), gpus), "0,3");
-  EXPECT_EQ(granted(grants, {{"milli", 500}}, gpus), "0.5 of 0,3 (not enforced)");
-  EXPECT_EQ(granted(grants, {{"memory_bytes", 8ULL << 30}}, gpus), "8 GiB of 0,3 (not enforced)");
+  EXPECT_EQ(granted(grants, {{"milli", 500}}, gpus), "0.5 of 0,3 (counted, not enforced)");
+  EXPECT_EQ(granted(grants, {{"memory_bytes", 8ULL << 30}}, gpus), "8 GiB of 0,3 (counted, not enforced)");
   EXPECT_EQ(granted(json::array(), {{"milli", 500}}, gpus), "");
+  EXPECT_EQ(
+      granted(json::parse(R"([{"gpu": "GPU-b", "milli": 500, "tier": "hard"}])"), {{"milli", 500}}, gpus),
+      "0.5 of 3 (hard)");
   EXPECT_EQ(granted(json::parse(R"([{"gpu": "GPU-x"}])"), json(), gpus), "?");
   EXPECT_EQ(gpus.model("GPU-a"), "Tesla V100");
 }
@@ -28,7 +31,7 @@ TEST(Words, SayWhatWasGranted) {
 TEST(Words, SayWhatIsWanted) {
   EXPECT_EQ(wanted({{"gpus", 0}}), "-");
   EXPECT_EQ(wanted({{"gpus", 2}}), "2");
-  EXPECT_EQ(wanted({{"gpus", 2}, {"gpu_share", {{"milli", 250}}}}), "0.25 of 2 (not enforced)");
+  EXPECT_EQ(wanted({{"gpus", 2}, {"gpu_share", {{"milli", 250}}}}), "0.25 of 2 (counted, not enforced)");
 }
 
 TEST(Words, SayAmounts) {

@@ -108,6 +108,15 @@ Status handle(Draft& draft, const event::Idled& event) {
   return {};
 }
 
+Status handle(Draft& draft, const event::Overran& event) {
+  if (find_active(draft, event.id) == nullptr) return {};
+  auto& record = draft.change(event.id);
+  if (record.overran.empty()) record.overran = event.why;
+  record.state = TaskState::kStopping;
+  draft.act(action::Stop{event.id, true});
+  return {};
+}
+
 Status handle(Draft& draft, const event::LaunchFailed& event) {
   if (find_active(draft, event.id, event.attempt) != nullptr) launch_failed(draft, event.id, event.error);
   return {};

@@ -56,6 +56,7 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.started_at.reset();
   record.steady_started_at.reset();
   record.exit_status.reset();
+  record.overran.clear();
   draft.act(action::Clean{record.task.id});
 }
 
@@ -155,6 +156,7 @@ End judge(const TaskRecord& record, const workload::Ending& ending) {
         fmt::format("stopped because its GPUs did nothing for {}",
                     exact_duration(record.task.batch.idle_timeout.value_or(std::chrono::milliseconds(0))))};
   if (!record.overdrawn.empty()) return {kFailed, Cause::kDisk, "killed because " + record.overdrawn};
+  if (!record.overran.empty()) return {kFailed, Cause::kShare, "killed because " + record.overran};
   if (!record.unhealthy.empty()) return {kFailed, Cause::kUnhealthy, "killed because " + record.unhealthy};
   if (!record.stop_reason.empty()) return {kKilled, Cause::kStopped, record.stop_reason};
   // Many end with 0 when they are asked to end: that is no success. One that had ended before has succeeded.

@@ -44,6 +44,11 @@ struct Overdrawn {
 struct Idled {
   std::string id;
 };
+/// A task is ended because it holds more of a shared GPU than it was given.
+struct Overran {
+  std::string id;
+  std::string why;  ///< "…": goes on after "killed because"
+};
 /// Where others place (State::placed_by_others): the task has a node, and these GPUs of it.
 struct Placed {
   std::string id;
@@ -245,15 +250,15 @@ struct ScheduleProgressed {
 }  // namespace event
 
 using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Placed, event::Waits,
-    event::Evicted, event::Started, event::Ended, event::LaunchFailed, event::PutBack, event::NeverStarted,
-    event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged, event::NodesChanged,
-    event::ForeignPortsSeen, event::RulesChanged, event::Tick, event::Noted, event::ServicesChanged,
-    event::InstancesKilled, event::DeploymentCancelled, event::DelayReset, event::ImagesKnown, event::Checked,
-    event::FrameworkSubscribed, event::FrameworkDisconnected, event::FrameworkTornDown,
-    event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
-    event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled, event::ScheduleDefined,
-    event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled, event::ScheduleMarked,
-    event::ScheduleProgressed>;
+    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Overran, event::Placed,
+    event::Waits, event::Evicted, event::Started, event::Ended, event::LaunchFailed, event::PutBack,
+    event::NeverStarted, event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged,
+    event::NodesChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick, event::Noted,
+    event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled, event::DelayReset,
+    event::ImagesKnown, event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
+    event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched,
+    event::ExecutorSubscribed, event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
+    event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
+    event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 8> kMesosStates = {"TASK_STAGING", "TASK_
                                                           "TASK_KILLING", "TASK_FINISHED", "TASK_FAILED",
                                                           "TASK_KILLED",  "TASK_LOST"};
 
-constexpr std::array<std::string_view, 14> kCauses = {
-    "none",      "exit",    "signal", "out_of_memory", "time_limit", "idle",        "disk",
+constexpr std::array<std::string_view, 15> kCauses = {
+    "none",      "exit",    "signal", "out_of_memory", "time_limit", "idle",        "disk", "share",
     "unhealthy", "stopped", "gang",   "preempted",     "dependency", "not_started", "lost"};
 
 std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) {
@@ -123,6 +123,7 @@ void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
     writer.field("gpu", grant.uuid);
     writer.field("memory", grant.memory_bytes);
     writer.field("milli", grant.milli);
+    if (const auto tier = placement::tier_of(grant); !tier.empty()) writer.field("tier", tier);
     writer.end_object();
   }
   writer.end_array();
@@ -148,6 +149,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   write_text(writer, "node", record.node);
   write_time(writer, "not_before", record.not_before);
   write_text(writer, "overdrawn", record.overdrawn);
+  write_text(writer, "overran", record.overran);
   if (!record.ports.empty()) writer.field("ports", record.ports);
   writer.field("preempted", record.preempted);
   writer.field("preemptions", record.preemptions);
@@ -255,6 +257,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.retry_at = decode_time(decoder, "retry_at");
   record.stop_reason = decoder.string("stop_reason").value_or("");
   record.overdrawn = decoder.string("overdrawn").value_or("");
+  record.overran = decoder.string("overran").value_or("");
   record.unhealthy = decoder.string("unhealthy").value_or("");
   record.gang_reason = decoder.string("gang_reason").value_or("");
   if (const auto status = decoder.integer("exit_status", 0, 255))

@@ -59,8 +59,9 @@ enum class Cause {
   kSignal,       ///< by a signal that nobody sent on request
   kOutOfMemory,  ///< of its own, or of the machine's
   kTimeLimit,
-  kIdle,  ///< its GPUs did nothing
-  kDisk,  ///< of which it took up too much
+  kIdle,   ///< its GPUs did nothing
+  kDisk,   ///< of which it took up too much
+  kShare,  ///< of a GPU, of which it held more than that
   kUnhealthy,
   kStopped,     ///< on request
   kGang,        ///< of which another member ended
@@ -101,6 +102,7 @@ struct TaskRecord {
   std::string stop_reason;   ///< why it was asked to end, when that was not simply a request; in words
   std::string unhealthy;     ///< it is being ended because of its health, in words
   std::string overdrawn;     ///< it is being ended because of its files, in words
+  std::string overran;       ///< it is being ended because of its share of a GPU, in words
   std::string gang_reason;   ///< it is being ended because of another member: "rank 2 exited with status 3"
   TimePoint submitted_at{};
   // What holds it back while it waits, until it is over:
@@ -164,7 +166,7 @@ std::vector<std::string> uuids_of(const TaskRecord& record);
 
 /// The only form in which a record is written: decode_record() reads it. Fields by name. "gpus" are the
 /// UUIDs; "grants" say in addition how much of each. A record without "grants", as older daemons wrote it,
-/// has whole GPUs.
+/// has whole GPUs. The tier of a grant is told, and never read.
 void write(JsonWriter& writer, const TaskRecord& record);
 void write(JsonWriter& writer, const std::vector<placement::Grant>& grants);
 std::string text_of(const TaskRecord& record);

@@ -51,6 +51,7 @@ TEST(Record, IsWrittenWithItsFieldsByName) {
   record.stop_reason = "s";
   record.unhealthy = "u";
   record.overdrawn = "o";
+  record.overran = "r";
   record.gang_reason = "g";
   record.exit_status = 3;
   record.finished_at = record.submitted_at;
@@ -71,8 +72,8 @@ TEST(Record, IsWrittenWithItsFieldsByName) {
   EXPECT_EQ(text, json::parse(text).dump());  // which sorts
   const std::string begin =
       R"({"cpus":[0,8],"exit_status":3,"finished_at":"2018-03-05T23:00:00.000Z","gang_port":31007,)"
-      R"("gang_reason":"g","gpus":["GPU-a"],"grants":[{"gpu":"GPU-a","memory":4096,"milli":250}],"nics":[],)"
-      R"("overdrawn":"o","ports":[31000],"preempted":false,"preemptions":0,"reason":"r","sequence":7,)"
+      R"("gang_reason":"g","gpus":["GPU-a"],"grants":[{"gpu":"GPU-a","memory":4096,"milli":250,"tier":"counted"}],"nics":[],)"
+      R"("overdrawn":"o","overran":"r","ports":[31000],"preempted":false,"preemptions":0,"reason":"r","sequence":7,)"
       R"("started_at":"2018-03-05T23:00:01.000Z","state":"running","stop_reason":"s","stop_requested":false,)"
       R"("submitted_at":"2018-03-05T23:00:00.000Z","task":{)";
   EXPECT_EQ(text.substr(0, begin.size()), begin);

@@ -51,6 +51,7 @@ std::string reason_of(const TaskRecord& record) {
   if (record.timed_out) return "REASON_MAX_COMPLETION_TIME_REACHED";
   if (record.reason.starts_with("killed because it used more")) return "REASON_CONTAINER_LIMITATION_MEMORY";
   if (!record.overdrawn.empty()) return "REASON_CONTAINER_LIMITATION_DISK";
+  if (!record.overran.empty()) return "REASON_CONTAINER_LIMITATION";
   if (!record.started_at) return "REASON_CONTAINER_LAUNCH_FAILED";
   return "";  // it failed by itself: a reason would blame the agent
 }

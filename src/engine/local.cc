@@ -52,6 +52,8 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
                 [this](auto overdrawn) { happened(std::move(overdrawn)); }),
       idle_gpus_(ports_, ports_.busy_tasks, state_, processes_,
                  [this](auto idled) { happened(std::move(idled)); }),
+      share_watch_(ports_, ports_.watch_shares, state_, processes_,
+                   [this](auto event) { happened(std::move(event)); }),
       disk_room_(ports_, state_, processes_, ended_sizes_, [this](const auto& id, const auto& words) {
         const control::event::Noted noted{"task_forgotten", id, words};
         transact(
@@ -82,6 +84,7 @@ container::Watcher LocalEngine::watcher() {
                                        running.address});
       disk_use_.inspect();
       idle_gpus_.inspect();
+      share_watch_.inspect();
     });
   };
   watcher.ended = [this](const std::string& id, workload::Ending ending) {
@@ -147,6 +150,7 @@ Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerize
   tick();
   loop_.serve();
   kept_events_.start(feed_.last());
+  share_watch_.inspect();
   return {};
 }
 

@@ -29,6 +29,7 @@
 #include "engine/listeners.h"
 #include "engine/ports.h"
 #include "engine/processes.h"
+#include "engine/share_watch.h"
 #include "engine/strangers.h"
 #include "store/journal.h"
 
@@ -49,6 +50,8 @@ class LocalEngine final : public Api {
   /// are launched again at the next start.
   void abandon_launches();
   void checked(const CheckResult& result);
+  /// What was decided about shares that are watched (Ports::watch_shares).
+  void judged(const std::vector<share::Verdict>& verdicts) { share_watch_.judged(verdicts); }
   /// For checks by command: CheckPorts::run_command.
   void run_command(const std::string& task_id, const std::vector<std::string>& command,
                    std::chrono::milliseconds timeout,
@@ -179,6 +182,7 @@ class LocalEngine final : public Api {
   Lingering lingering_;
   DiskUse disk_use_;
   IdleGpus idle_gpus_;
+  ShareWatch share_watch_;
   DiskRoom disk_room_;
 };
 

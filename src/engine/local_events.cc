@@ -118,6 +118,7 @@ void LocalEngine::carry_out(const control::Outcome& outcome, bool is_tick) {
   for (const auto& action : outcome.actions) executor_.perform(action);
   if (outcome.node && variant_facts(state_.machine()) == variant_facts(offered_machine_))
     images_.inspect_each(std::exchange(machine_images_, {}));
+  if (share_watch_.concerns(outcome)) share_watch_.inspect();
   if (outcome.rules && ports_.keep_rules) ports_.keep_rules(state_.rules);
   if (ports_.check)
     for (const auto& id : tasks_to_check(state_, outcome)) ports_.check(id, targets_of(state_, id));

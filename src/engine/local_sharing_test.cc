@@ -106,7 +106,8 @@ TEST_F(LocalSharingTest, SharesOfOneGpuAreShownWithAllWhoHaveThem) {
   EXPECT_EQ(world_.asked[0].gpu_devices.size(), 1u);
   EXPECT_EQ(world_.asked[0].gpu_shares.at(0).milli, 500);
   EXPECT_EQ(engine_->node().gpus_free, 0);
-  EXPECT_EQ(engine_->explain({}, first)()->reasons.back(), "it has 0.5 of GPU 0 (GPU-0) (not enforced)");
+  EXPECT_EQ(engine_->explain({}, first)()->reasons.back(),
+            "it has 0.5 of GPU 0 (GPU-0) (counted, not enforced)");
 }
 
 TEST_F(LocalSharingTest, ListsOfTheMachineAreReadLaterAsTheyWere) {

@@ -67,7 +67,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
     lines.push_back(
         fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
                     fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                    share.whole() ? "" : " (not enforced)"));
+                    share.whole() ? "" : " (counted, not enforced)"));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }

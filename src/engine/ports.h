@@ -21,6 +21,7 @@
 #include "gpu/device.h"
 #include "image/store.h"
 #include "placement/forecast.h"
+#include "share/referee.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
 
@@ -47,6 +48,17 @@ struct TaskProcesses {
   std::string id;
   pid_t first = 0;             ///< of its container; 0: not known
   std::set<std::string> gpus;  ///< UUIDs of those that it has, or a share of
+
+  bool operator==(const TaskProcesses&) const = default;
+};
+
+/// The GPUs of this machine that are shared, and by whom.
+struct SharedGpus {
+  std::vector<gpu::Device> gpus;
+  std::vector<share::Allowance> allowances;
+  std::vector<TaskProcesses> tasks;  ///< that have shares
+
+  bool operator==(const SharedGpus&) const = default;
 };
 
 /// What is kept of events. Who has more than others loses his oldest first.
@@ -74,6 +86,9 @@ struct Ports : Loop {
   /// pool. May be empty: then nobody asks.
   std::function<std::set<std::string>(const std::vector<gpu::Device>&, const std::vector<TaskProcesses>&)>
       busy_tasks;
+  /// From now on it is watched who holds more of these than he was given (LocalEngine::judged). Quick. May be
+  /// empty: then nobody watches.
+  std::function<void(SharedGpus)> watch_shares;
   /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
   /// left out. Called on the pool. May be empty: then nobody asks.
   std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;

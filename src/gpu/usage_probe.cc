@@ -132,7 +132,7 @@ void add(const std::vector<Info>& infos, std::map<std::uint32_t, ProcessUsage>& 
 
 }  // namespace
 
-std::vector<ProcessUsage> UsageProbe::processes(const Nvml& nvml) {
+std::vector<ProcessUsage> UsageProbe::processes(const Nvml& nvml, std::size_t most) {
   const auto& f = nvml.functions();
   std::map<std::uint32_t, ProcessUsage> found;
   for (std::size_t kind = 0; kind < f.processes_v2.size(); ++kind)
@@ -142,7 +142,7 @@ std::vector<ProcessUsage> UsageProbe::processes(const Nvml& nvml) {
       add(read_list<nvmlProcessInfo_v1_t>(f.processes_v1[kind], handle_.get()), found);
   std::vector<ProcessUsage> processes;
   for (auto& [pid, usage] : found)
-    if (processes.size() < kMostProcesses) processes.push_back(std::move(usage));
+    if (processes.size() < most) processes.push_back(std::move(usage));
   return processes;
 }
 
@@ -191,9 +191,18 @@ GpuUsage UsageProbe::sample(const Nvml& nvml) {
   usage.pcie_replays = read_one<unsigned int>(f.pcie_replays, handle);
   usage.pcie_sent_kb = read_one<unsigned int>(f.pcie_throughput, handle, NVML_PCIE_UTIL_TX_BYTES);
   usage.pcie_received_kb = read_one<unsigned int>(f.pcie_throughput, handle, NVML_PCIE_UTIL_RX_BYTES);
-  usage.processes = processes(nvml);
+  usage.processes = processes(nvml, kMostProcesses);
   add_utilization(nvml, usage.processes);
   // A handle works on after the GPU was lost, but nothing is answered.
+  usage.answers = handle_.renew(nvml) == NVML_SUCCESS;
+  return usage.answers ? usage : GpuUsage{};
+}
+
+GpuUsage UsageProbe::sample_memory(const Nvml& nvml) {
+  GpuUsage usage;
+  if (handle_.renew(nvml) != NVML_SUCCESS) return usage;
+  usage.memory = read_memory(nvml.functions(), handle_.get());
+  usage.processes = processes(nvml, kMostRoom);
   usage.answers = handle_.renew(nvml) == NVML_SUCCESS;
   return usage.answers ? usage : GpuUsage{};
 }

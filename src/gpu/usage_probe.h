@@ -18,9 +18,11 @@ class UsageProbe {
 
   /// What processes did is told for the time since the last look.
   GpuUsage sample(const Nvml& nvml);
+  /// The same of nothing but memory, in few calls, and of all processes.
+  GpuUsage sample_memory(const Nvml& nvml);
 
  private:
-  std::vector<ProcessUsage> processes(const Nvml& nvml);
+  std::vector<ProcessUsage> processes(const Nvml& nvml, std::size_t most);
   void add_utilization(const Nvml& nvml, std::vector<ProcessUsage>& processes);
 
   DeviceHandle handle_;

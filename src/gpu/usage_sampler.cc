@@ -9,9 +9,10 @@
 namespace drover::gpu {
 
 struct UsageSampler::Shared : DeviceThreads {
-  explicit Shared(Library the_library) : library(std::move(the_library)) {}
+  Shared(Library the_library, bool only_memory) : library(std::move(the_library)), memory_only(only_memory) {}
 
   const Library library;
+  const bool memory_only;
 };
 
 /// One GPU's thread.
@@ -44,12 +45,15 @@ struct UsageSampler::Worker {
   /// The library is let go of at once, so that another driver's can take its place.
   GpuUsage sample() {
     const auto nvml = shared->library();
-    return nvml && *nvml ? probe.sample(**nvml) : GpuUsage{};
+    if (!nvml || !*nvml) return {};
+    return shared->memory_only ? probe.sample_memory(**nvml) : probe.sample(**nvml);
   }
 };
 
 UsageSampler::UsageSampler(Library library, UsageSamplerOptions options)
-    : options_(options), shared_(std::make_shared<Shared>(std::move(library))), workers_(shared_) {}
+    : options_(options),
+      shared_(std::make_shared<Shared>(std::move(library), options.memory_only)),
+      workers_(shared_) {}
 
 UsageSampler::~UsageSampler() = default;
 

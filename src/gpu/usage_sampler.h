@@ -28,6 +28,7 @@ namespace drover::gpu {
 struct UsageSamplerOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(3);
   std::chrono::milliseconds fresh = std::chrono::seconds(1);
+  bool memory_only = false;  ///< of the GPU and its processes, for who looks often
 };
 
 class UsageSampler {

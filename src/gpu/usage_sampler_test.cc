@@ -67,6 +67,20 @@ constexpr const char* kBusy = R"(
     - {pid: 7, memory_mib: 2048}
 )";
 
+TEST_F(UsageSamplerTest, TellsOfMemoryAloneWhereThatIsWanted) {
+  start("dgx-a100");
+  set_faults(kBusy);
+  options_.memory_only = true;
+  UsageSampler sampler(library(), options_);
+  const auto usage = usage_of_first(sampler);
+  EXPECT_TRUE(usage.answers);
+  EXPECT_EQ(usage.memory.used, 3072ULL << 20);
+  ASSERT_EQ(usage.processes.size(), 2U);
+  EXPECT_EQ(usage.processes[0].memory_bytes, 2048ULL << 20);
+  EXPECT_FALSE(usage.processes[1].sm_percent);
+  EXPECT_FALSE(usage.gpu_percent);
+}
+
 TEST_F(UsageSamplerTest, TellsWhatAGpuDoes) {
   start("dgx-a100");
   set_faults(kBusy);

@@ -124,6 +124,15 @@ constexpr Metric kTrouble{"drover_gpu_trouble", kGauge,
 constexpr Metric kAllocated{"drover_gpu_allocated", kGauge, "1 if somebody has the GPU or a part of it"};
 constexpr Metric kContainerHas{"drover_container_gpu_allocated", kGauge,
                                "1 for each container that has the GPU or a part of it"};
+constexpr Metric kUnattributed{
+    "drover_gpu_memory_unattributed_bytes", kGauge,
+    "Memory of a shared GPU that no task's process holds, as far as the driver tells"};
+constexpr Metric kLimit{"drover_container_gpu_memory_limit_bytes", kGauge,
+                        "GPU memory that a container with a share may use; tier says what keeps it to that"};
+constexpr Metric kOverruns{"drover_container_gpu_share_overruns_total", kCounter,
+                           "Looks, ten a second, in which it used more than that"};
+constexpr Metric kOffences{"drover_container_gpu_share_offences_total", kCounter,
+                           "How often it used so much more, for so long, that its owner was told"};
 constexpr Metric kMachine{"drover_machine_info", kGauge, "Always 1: what the machine's driver is"};
 
 std::string node_of(const gpu::Device& device) {
@@ -205,6 +214,7 @@ class Writer {
     state(device, usage, whole);
     one(kAllocated, whole, holders.empty() ? 0 : 1);
     for (const auto& part : parts_of(device, usage)) add_part(part, usage, labels);
+    add_shares(device.uuid, labels, whole);
   }
 
   void machine() {
@@ -272,6 +282,19 @@ class Writer {
     if (usage.answers) processes(part, usage, labels);
   }
 
+  void add_shares(const std::string& uuid, const Labels& of_gpu, const Labels& whole) {
+    if (const auto found = machine_.unattributed.find(uuid); found != machine_.unattributed.end())
+      one(kUnattributed, whole, static_cast<double>(found->second));
+    const auto found = machine_.shares.find(uuid);
+    if (found == machine_.shares.end()) return;
+    for (const auto& share : found->second) {
+      const auto labels = joined(of_gpu, share.owner);
+      one(kLimit, joined(labels, {{"tier", share.tier}}), static_cast<double>(share.limit_bytes));
+      one(kOverruns, labels, static_cast<double>(share.overruns));
+      one(kOffences, labels, static_cast<double>(share.offences));
+    }
+  }
+
   /// A container that has the GPU and does nothing is told of too, with zeros: so its values go on. But not
   /// with percentages that the driver tells of nobody.
   void processes(const Part& part, const GpuUsage& usage, const Labels& labels) {
@@ -308,7 +331,8 @@ std::vector<Metric> gpu_catalogue() {
   std::vector<Metric> metrics;
   for (const auto& gauge : kOfGpu) metrics.push_back(gauge.metric);
   for (const auto& gauge : kOfMemory) metrics.push_back(gauge.metric);
-  metrics.insert(metrics.end(), {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kContainerHas});
+  metrics.insert(metrics.end(), {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kUnattributed,
+                                 kContainerHas, kLimit, kOverruns, kOffences});
   for (const auto& gauge : kOfContainer) metrics.push_back(gauge.metric);
   for (const auto& gauge : kOfProcess) metrics.push_back(gauge.metric);
   metrics.push_back(kMachine);

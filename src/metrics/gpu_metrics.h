@@ -29,6 +29,14 @@ struct ProcessFacts {
   Owner owner;       ///< empty when it is in nobody's container
 };
 
+/// What a container may have of a shared GPU's memory.
+struct ShareFacts {
+  Owner owner;
+  std::string tier;  ///< "counted"
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t overruns = 0, offences = 0;  ///< since it is watched
+};
+
 struct MachineFacts {
   std::string host_name;
   gpu::Inventory inventory;
@@ -38,6 +46,8 @@ struct MachineFacts {
   std::map<std::uint32_t, ProcessFacts> processes;    ///< by pid
   /// By UUID, of GPUs in MIG mode; those that are not among them are told as a whole.
   std::map<std::string, gpu::MigGpu> mig;
+  std::map<std::string, std::vector<ShareFacts>> shares = {};  ///< by UUID
+  std::map<std::string, std::uint64_t> unattributed = {};      ///< bytes that no task's process has, by UUID
 };
 
 /// Every metric of families(), in its order.

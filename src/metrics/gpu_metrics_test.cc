@@ -106,6 +106,22 @@ TEST_F(GpuMetricsTest, AContainerIsWhatItsProcessesAre) {
               testing::Contains(AllOf(HasSubstr(R"(container="main")"), testing::EndsWith(" 70"))));
 }
 
+TEST_F(GpuMetricsTest, AShareIsToldWithItsTierAndWhatBecameOfIt) {
+  EXPECT_THAT(lines("drover_container_gpu_memory_limit_bytes"), testing::IsEmpty());
+  facts_.shares["GPU-0"] = {{kMain, "counted", 1024, 7, 1}, {kOther, "counted", 2048, 0, 0}};
+  facts_.unattributed["GPU-0"] = 4096;
+  EXPECT_THAT(lines("drover_container_gpu_memory_limit_bytes"),
+              testing::ElementsAre(AllOf(HasSubstr(R"(pod="train",container="main",tier="counted")"),
+                                         testing::EndsWith(" 1024")),
+                                   AllOf(HasSubstr(R"(pod="serve")"), testing::EndsWith(" 2048"))));
+  EXPECT_THAT(lines("drover_container_gpu_share_overruns_total"),
+              testing::ElementsAre(testing::EndsWith(" 7"), testing::EndsWith(" 0")));
+  EXPECT_THAT(lines("drover_container_gpu_share_offences_total"),
+              testing::ElementsAre(testing::EndsWith(" 1"), testing::EndsWith(" 0")));
+  EXPECT_THAT(lines("drover_gpu_memory_unattributed_bytes"),
+              testing::ElementsAre(testing::EndsWith(" 4096")));
+}
+
 TEST_F(GpuMetricsTest, TellsEveryProcess) {
   EXPECT_THAT(
       lines("drover_process_gpu_memory_bytes"),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "base/files.h"
@@ -51,14 +52,24 @@ std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
   return processes;
 }
 
-std::optional<ProcessState> process_state(const std::string& proc, pid_t pid) {
-  const auto text = read_file(fmt::format("{}/{}/stat", proc, pid), kMostBytes).value_or("");
+std::optional<ProcessStat> process_stat(const std::string& file) {
+  constexpr int kBeforeStart = 19;  // fields between the name and the time of its start: proc(5)
+  const auto text = read_file(file, kMostBytes).value_or("");
   const auto name = text.find('('), end = text.rfind(") ");
   if (name == std::string::npos || end == std::string::npos || end < name || end + 2 >= text.size())
     return std::nullopt;
-  const char state = text[end + 2];
-  if (state == 'Z' || state == 'X') return std::nullopt;
-  return ProcessState{pid, text.substr(name + 1, end - name - 1), state == 'D'};
+  ProcessStat stat{text.substr(name + 1, end - name - 1), text[end + 2]};
+  auto rest = std::string_view(text).substr(end + 2);
+  for (int field = 0; field < kBeforeStart; ++field) take(rest, ' ');
+  const auto started = take(rest, ' ');
+  std::from_chars(started.data(), started.data() + started.size(), stat.started);
+  return stat;
+}
+
+std::optional<ProcessState> process_state(const std::string& proc, pid_t pid) {
+  auto stat = process_stat(fmt::format("{}/{}/stat", proc, pid));
+  if (!stat || has_ended(*stat)) return std::nullopt;
+  return ProcessState{pid, std::move(stat->name), stat->state == 'D'};
 }
 
 }  // namespace drover::metrics

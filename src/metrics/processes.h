@@ -28,6 +28,19 @@ std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
                                                      const std::map<std::string, gpu::GpuUsage>& usage,
                                                      const OwnerOf& owner_of);
 
+/// As the kernel tells of a process or a thread.
+struct ProcessStat {
+  std::string name;           ///< may hold anything
+  char state = 0;             ///< 'R', 'S', 'D', …
+  std::uint64_t started = 0;  ///< ticks after the machine was; never 0 of one that is there
+};
+/// Of the file "stat" in its folder below /proc; none when it is gone.
+std::optional<ProcessStat> process_stat(const std::string& file);
+/// Of a process whose threads go on this may be the first one only.
+inline bool has_ended(const ProcessStat& stat) {
+  return stat.state == 'Z' || stat.state == 'X';
+}
+
 struct ProcessState {
   pid_t pid = 0;
   std::string name;        ///< may hold anything

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,6 +18,16 @@ struct Grant {
 
   bool operator==(const Grant&) const = default;
 };
+
+/// The tier of shares that nothing enforces.
+inline constexpr std::string_view kCounted = "counted";
+/// How a holder of so many thousandths is kept to them; "" of a whole GPU, which nobody else has.
+constexpr std::string_view tier_of(int milli) {
+  return milli < 1000 ? kCounted : "";
+}
+inline std::string_view tier_of(const Grant& grant) {
+  return tier_of(grant.milli);
+}
 
 struct Decision {
   std::string node;

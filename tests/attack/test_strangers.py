@@ -27,11 +27,6 @@ class StrangersTest(attack.AttackTest):
         node.chmod(0o666)
         self.node = node
 
-    def set_faults(self, text):
-        path = self.daemon.state / "sim/faults.yaml"
-        path.with_suffix(".new").write_text(text)
-        os.replace(path.with_suffix(".new"), path)
-
     def gpu(self):
         return self.daemon.api("GET", "/v1/gpus", uid=self.victim.uid)["gpus"][0]
 
@@ -145,11 +140,11 @@ class StrangersTest(attack.AttackTest):
     def test_a_program_that_the_driver_tells_of(self):
         computing = subprocess.Popen(["sleep", "1000"])
         self.addCleanup(lambda: (computing.kill(), computing.wait()))
-        self.set_faults(f"0: {{processes: [{{pid: {computing.pid}, memory_mib: 512}}]}}")
+        self.daemon.set_faults(f"0: {{processes: [{{pid: {computing.pid}, memory_mib: 512}}]}}")
         self.addCleanup(self.set_faults, "{}")
         job = self.job()
         self.assert_waits(job, f"process {computing.pid} (sleep)", "no task's")
-        self.set_faults("{}")
+        self.daemon.set_faults("{}")
         self.assert_runs(job)
 
     def test_it_is_told_before_anybody_asks_for_the_gpu(self):

@@ -18,8 +18,8 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 DONE, DROPPED, LOST = "done", "dropped", "lost"  # LOST: done, and the answer does not come
 
 
-def listener_in(pid):
-    """A socket that listens on a free port of 127.0.0.1 in the network of that process."""
+def listener_in(pid, address="127.0.0.1"):
+    """A socket that listens on a free port of this address in the network of that process."""
     made = []
 
     def make():
@@ -27,7 +27,7 @@ def listener_in(pid):
             if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), _NEW_NETWORK) != 0:  # of this thread alone
                 made.append(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
                 return
-        made.append(socket.create_server(("127.0.0.1", 0), backlog=128))
+        made.append(socket.create_server((address, 0), backlog=128))
 
     thread = threading.Thread(target=make)
     thread.start()

@@ -105,8 +105,27 @@ class Node:
                 mask = self.folder / "kernel" / setting.replace("/", ".")
                 mask.write_text(f"{value}\n")
                 execute("mount", "--bind", mask, f"/proc/sys/{setting}")
+        if self.settings.cpus:
+            execute("mount", "--bind", self._make_processors(), "/sys/devices/system")
         for inside, outside in self.settings.mounts.items():
             execute("mount", "--rbind", outside, inside)
+
+    def _make_processors(self):
+        """What a kubelet looks at to count its CPUs: one socket, whose cores have one thread each."""
+        folder, last = self.folder / "processors", self.settings.cpus - 1
+        memory = pathlib.Path("/sys/devices/system/node/node0/meminfo")
+        node = folder / "node/node0"
+        (node / "hugepages").mkdir(parents=True)
+        files = {folder / "cpu/online": f"0-{last}", folder / "node/online": "0", node / "cpulist": f"0-{last}", node / "distance": "10",
+                 node / "meminfo": memory.read_text() if memory.exists() else ""}
+        for cpu in range(self.settings.cpus):
+            topology = folder / f"cpu/cpu{cpu}/topology"
+            topology.mkdir(parents=True)
+            files |= {topology / "core_id": str(cpu), topology / "physical_package_id": "0"}
+            (node / f"cpu{cpu}").symlink_to(f"../../cpu/cpu{cpu}")
+        for path, text in files.items():
+            path.write_text(f"{text}\n")
+        return folder
 
     def _make_own(self, path):
         own = self.folder / str(path).lstrip("/")

@@ -48,6 +48,15 @@ std::string task_of(const metrics::MachineFacts& machine, std::uint32_t pid) {
   return "";
 }
 
+/// What the daemon tells of shares names their tasks, of which the caller may not see all.
+void name_owners(metrics::MachineFacts& machine, const Owners& seen) {
+  for (auto& [uuid, shares] : machine.shares) {
+    std::erase_if(shares,
+                  [&](const auto& share) { return !seen.by_task.contains(share.owner.front().second); });
+    for (auto& share : shares) share.owner = seen.by_task.at(share.owner.front().second);
+  }
+}
+
 std::map<std::string, ForeignProcesses> foreign_of(const metrics::MachineFacts& machine) {
   std::map<std::string, ForeignProcesses> foreign;
   for (const auto& [uuid, usage] : machine.usage)
@@ -95,6 +104,7 @@ asio::awaitable<Result<Measured>> measure(const Services& services, const engine
     auto& machine = measured.machine;
     const auto owners = owners_of(holders());
     machine.holders = owners.by_gpu;
+    name_owners(machine, owners);
     const auto all = owners_of(all_holders());
     machine.processes = metrics::read_processes("/proc", machine.usage, owner_by_cgroup(all.by_task));
     measured.foreign = foreign_of(machine);

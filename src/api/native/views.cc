@@ -75,11 +75,18 @@ json view_host_amounts(const workload::Resources& resources) {
   return {{"cpus", cpus(resources.milli_cpus)}, {"memory", resources.memory_bytes}};
 }
 
+/// Of whole GPUs there is none.
+void add_tier(json& part, int milli) {
+  if (const auto tier = placement::tier_of(milli); !tier.empty()) part["tier"] = tier;
+}
+
 json view_holder(const engine::Views::Holder& holder) {
-  return {{"user", holder.user},
-          {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
-          {"milli", holder.milli},
-          {"memory", holder.memory_bytes}};
+  json value = {{"user", holder.user},
+                {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
+                {"milli", holder.milli},
+                {"memory", holder.memory_bytes}};
+  add_tier(value, holder.milli);
+  return value;
 }
 
 /// What every listing of the machine's GPUs says first: that they are simulated, if they are.
@@ -207,8 +214,10 @@ json view(const engine::PlanView& plan) {
   json members = json::array();
   for (const auto& decision : plan.members) {
     json gpus = json::array();
-    for (const auto& grant : decision.gpus)
+    for (const auto& grant : decision.gpus) {
       gpus.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
+      add_tier(gpus.back(), grant.milli);
+    }
     members.push_back({{"node", decision.node},
                        {"gpus", std::move(gpus)},
                        {"cpus", decision.cpus},

@@ -27,7 +27,7 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   EXPECT_EQ(starts.status, 0);
   EXPECT_THAT(starts.out, HasSubstr("simulated GPUs (profile fake)\nIt would start now\n"));
   EXPECT_THAT(starts.out,
-              HasSubstr("  on here, GPU 0.5 of 0,1 (not enforced): 2 x Tesla K40m, joined by NV2, "
+              HasSubstr("  on here, GPU 0.5 of 0,1 (counted, not enforced): 2 x Tesla K40m, joined by NV2, "
                         "CPU 0-2, network card eth0\n  with 32 CPUs, 125 GiB\n"));
   plan = {};
   plan.place = 3;
@@ -98,7 +98,7 @@ TEST_F(CommandsTest, EveryHolderOfASharedGpuIsListedAsNotEnforced) {
   server_.on_strand([this] {
     server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0}, {"GPU-0", "", "bob", 250, 0}};
   });
-  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("  ann task-1 0.5, bob 0.25 (not enforced)  GPU-0"));
+  EXPECT_THAT(ask({"gpus"}).out, HasSubstr("  ann task-1 0.5, bob 0.25 (counted, not enforced)  GPU-0"));
 }
 
 TEST_F(CommandsTest, ListsTasks) {

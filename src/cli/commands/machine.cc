@@ -47,20 +47,20 @@ std::string health_of_gpu(const json& gpu) {
   return "unfit: " + gpu.value("unfit", "");
 }
 
-/// Everyone who has it or a share of it: "alice 1f3a", "alice 1f3a 0.5, bob 0.25 (not enforced)".
+/// Everyone who has it or a share of it: "alice 1f3a", "alice 1f3a 0.5, bob 0.25 (counted, not enforced)".
 std::string holders_of(const json& gpu) {
   std::string text;
-  bool shared = false;
+  json shares = json::array();
   for (const auto& holder : gpu.value("holders", json::array())) {
     text += (text.empty() ? "" : ", ") + holder.value("user", "");
     const auto task = holder.value("task", json());
     if (task.is_string()) text += " " + task.get<std::string>();
     const int milli = holder.value("milli", 1000);
     if (milli == 1000) continue;
-    shared = true;
+    shares.push_back(holder);
     text += " " + parts(milli);
   }
-  return text.empty() ? "-" : text + (shared ? " (not enforced)" : "");
+  return text.empty() ? "-" : text + (shares.empty() ? "" : tier_words(shares));
 }
 
 std::string number_of(const json& usage, const char* field, const char* unit) {

@@ -207,6 +207,16 @@ void add_serve_device(CLI::App& command, ServeOptions& options) {
       ->type_name("NAME");
 }
 
+void add_serve_share(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--share-offence", options.share_offence,
+                  "What becomes of a task that holds more of a shared GPU's memory than it was given: report "
+                  "it, or kill the task")
+      ->check(one_of({"report", "kill"}))
+      ->type_name("report|kill")
+      ->capture_default_str();
+}
+
 void add_serve_image(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--images", options.images, "Where images lie under their names: see 'drover run --image'")
@@ -338,7 +348,7 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_log_flags(*command, options->log);
   for (const auto add : {add_serve_tcp, add_serve_engine, add_serve_gpu, add_serve_container,
-                         add_serve_device, add_serve_image, add_serve_sharing})
+                         add_serve_device, add_serve_share, add_serve_image, add_serve_sharing})
     add(*command, *options);
   on_call(command, context, options, serve);
 }

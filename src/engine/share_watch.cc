@@ -1,0 +1,90 @@
+#include "engine/share_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "control/jobs.h"
+
+namespace drover::engine {
+namespace {
+
+/// Of a group there is one name, whoever of it is there.
+std::string name_of(const workload::Task& task) {
+  const auto group = control::request_of(task).group;
+  return group.empty() ? task.id : group;
+}
+
+}  // namespace
+
+bool ShareWatch::concerns(const control::Outcome& outcome) const {
+  if (!port_) return false;
+  return outcome.node || std::ranges::any_of(outcome.changed, [](const control::TaskRecord& record) {
+           return !record.task.resources.share.whole();
+         });
+}
+
+SharedGpus ShareWatch::shared_gpus() const {
+  std::map<std::pair<std::string, std::string>, share::Allowance> allowances;
+  std::set<std::string> gpus;
+  SharedGpus shared;
+  for (const auto& id : state_.active) {
+    const auto& record = state_.tasks.at(id);
+    if (record.task.resources.share.whole()) continue;
+    for (const auto& grant : record.gpus) {
+      if (placement::tier_of(grant).empty() || grant.memory_bytes == 0) continue;
+      gpus.insert(grant.uuid);
+      const auto name = name_of(record.task);
+      auto& allowance = allowances[{grant.uuid, name}];
+      allowance.gpu = grant.uuid;
+      allowance.name = name;
+      allowance.tasks.insert(id);
+      allowance.bytes = grant.memory_bytes;
+    }
+    if (!record.gpus.empty()) shared.tasks.push_back(processes_.of(record));
+  }
+  for (auto& [key, allowance] : allowances) shared.allowances.push_back(std::move(allowance));
+  for (const auto& device : state_.machine().inventory.devices)
+    if (gpus.contains(device.uuid)) shared.gpus.push_back(device);
+  return shared;
+}
+
+void ShareWatch::inspect() {
+  if (!port_) return;
+  auto shared = shared_gpus();
+  if (shared == told_) return;
+  told_ = shared;
+  port_(std::move(shared));
+}
+
+/// "it held 9.3 GiB of GPU 2 and may hold 8 GiB"
+std::string ShareWatch::in_words(const share::Verdict& verdict) const {
+  const auto& allowance = verdict.allowance;
+  auto gpu = allowance.gpu;
+  for (const auto& device : state_.machine().inventory.devices)
+    if (device.uuid == allowance.gpu) gpu = fmt::format("GPU {}", device.index);
+  const auto& group = state_.tasks.at(verdict.task).task.resources.group;
+  const auto who =
+      group.empty() ? "it" : fmt::format("it held most of what its group '{}' held: together they", group);
+  return fmt::format("{} held {} of {} and may hold {}", who, format_bytes(verdict.held), gpu,
+                     format_bytes(allowance.bytes));
+}
+
+void ShareWatch::judged(const std::vector<share::Verdict>& verdicts) {
+  for (const auto& verdict : verdicts) {
+    const auto* record = state_.find(verdict.task);
+    if (record == nullptr || !control::owns_resources(record->state)) continue;
+    auto words = in_words(verdict);
+    if (verdict.kind == share::Verdict::Kind::kEnd) {
+      happened_(control::event::Overran{verdict.task, std::move(words)});
+      continue;
+    }
+    loop_.log(fmt::format("Task {} of '{}': {}", verdict.task, record->task.user.name, words));
+    happened_(control::event::Noted{"share_overrun", verdict.task, std::move(words)});
+  }
+}
+
+}  // namespace drover::engine

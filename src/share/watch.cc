@@ -1,0 +1,111 @@
+#include "share/watch.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/files.h"
+#include "metrics/processes.h"
+
+namespace drover::share {
+namespace {
+
+constexpr std::size_t kMostBytes = 64 * 1024;  // of a file of a process
+
+}  // namespace
+
+ProcessPlace place_of(const std::string& proc, std::uint32_t pid) {
+  const auto folder = fmt::format("{}/{}", proc, pid);
+  const auto stat = metrics::process_stat(folder + "/stat");
+  if (!stat) return {};
+  if (!metrics::has_ended(*stat))
+    return {stat->started, read_file(folder + "/cgroup", kMostBytes).value_or("")};
+  // Groups of the first version forget a thread that has ended.
+  std::error_code error;
+  for (auto thread = std::filesystem::directory_iterator(folder + "/task", error);
+       !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
+    const auto place = thread->path().string();
+    const auto other = metrics::process_stat(place + "/stat");
+    if (other && !metrics::has_ended(*other))
+      return {stat->started, read_file(place + "/cgroup", kMostBytes).value_or("")};
+  }
+  return {};
+}
+
+Watch::Watch(gpu::UsageSampler::Library library, Punishment punishment,
+             std::function<void(std::vector<Verdict>)> tell, std::string proc)
+    : proc_(std::move(proc)),
+      tell_(std::move(tell)),
+      sampler_(std::move(library),
+               {.patience = kInterval, .fresh = std::chrono::milliseconds(0), .memory_only = true}),
+      referee_(punishment),
+      thread_([this] { run(); }) {}
+
+Watch::~Watch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Watch::set(Shares shares) {
+  {
+    const std::lock_guard lock(mutex_);
+    next_ = std::move(shares);
+  }
+  changed_.notify_all();
+}
+
+Figures Watch::figures() const {
+  const std::lock_guard lock(mutex_);
+  return {referee_.accounts(), referee_.unattributed()};
+}
+
+Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of) {
+  Looks looks;
+  for (const auto& [uuid, usage] : sampler_.sample(gpus)) {
+    if (!usage.answers) continue;
+    auto& look = looks[uuid];
+    // An older library counts what the driver keeps for itself as used, and does not say how much it is.
+    if (usage.memory.reserved) look.used = usage.memory.used;
+    for (const auto& process : usage.processes) {
+      const auto place = place_of(proc_, process.pid);
+      look.processes.push_back(
+          {process.pid, process.memory_bytes.value_or(0), place.born, task_of(place.cgroups)});
+    }
+  }
+  return looks;
+}
+
+void Watch::run() {
+  std::vector<gpu::Device> gpus;
+  gpu::TaskOf task_of;
+  for (std::unique_lock lock(mutex_);;) {
+    const auto is_told = [&] { return stopped_ || next_.has_value(); };
+    if (gpus.empty()) changed_.wait(lock, is_told);
+    if (stopped_) return;
+    if (auto shares = std::exchange(next_, std::nullopt)) {
+      gpus = std::move(shares->gpus);
+      referee_.set(std::move(shares->allowances));
+      if (gpus.empty()) continue;
+      lock.unlock();
+      task_of = shares->owners();
+      lock.lock();
+    }
+    lock.unlock();
+    const auto began = std::chrono::steady_clock::now();
+    const auto looks = look(gpus, task_of);
+    const auto now = std::chrono::steady_clock::now();
+    lock.lock();
+    auto verdicts = referee_.judge(looks, now);
+    lock.unlock();
+    if (!verdicts.empty()) tell_(std::move(verdicts));
+    lock.lock();
+    changed_.wait_until(lock, began + kInterval, [&] { return stopped_; });
+  }
+}
+
+}  // namespace drover::share
