@@ -29,6 +29,7 @@ Settings settings_from_environment(const std::filesystem::path& library_file) {
   if (const auto devices = environment("DROVER_SIM_DEV")) settings.devices = *devices;
   settings.faults = environment("DROVER_SIM_FAULTS").value_or(settings.profile.parent_path() / "faults.yaml");
   settings.mig = environment("DROVER_SIM_MIG").value_or(settings.faults.parent_path() / "mig.yaml");
+  settings.live = environment("DROVER_SIM_LIVE").value_or(settings.faults.parent_path() / "live");
   settings.verbose = environment("DROVER_SIM_VERBOSE").has_value();
   return settings;
 }

@@ -27,6 +27,7 @@ struct Settings {
   std::filesystem::path profile;
   std::filesystem::path faults;
   std::filesystem::path mig;
+  std::filesystem::path live;
   std::optional<std::filesystem::path> devices;  ///< GPUs are hidden unless their nodes here may be opened
   bool verbose = false;
 };
