@@ -161,6 +161,10 @@ void LiveProcess::release(std::size_t gpu, std::uint64_t bytes) {
   shared_word(state_->gpus[gpu].held[slot_]).fetch_sub(bytes);
 }
 
+std::vector<std::pair<std::size_t, unsigned int>> LiveProcess::slots() const {
+  return shared() ? live_slots(descriptor_) : std::vector<std::pair<std::size_t, unsigned int>>();
+}
+
 std::uint64_t LiveProcess::held(std::size_t gpu) const {
   return shared_word(state_->gpus[gpu].held[slot_]).load();
 }
@@ -183,6 +187,7 @@ Turn LiveProcess::take_turn(std::size_t gpu, std::uint64_t ready_ns, std::uint64
 }
 
 void LiveProcess::add_busy(std::size_t gpu, Turn turn) {
+  const std::scoped_lock lock(mutex_);
   auto& buckets = state_->gpus[gpu].busy[slot_];
   while (turn.start_ns < turn.end_ns) {
     const auto number = turn.start_ns / kBusyBucketNs;

@@ -46,10 +46,13 @@ class LiveProcess {
   /// Takes the next turn on a GPU, of at most kTurnNs: from `ready_ns` on, which may be past, or when the
   /// turns that were taken before end. Whoever asks for one turn at a time shares the GPU evenly.
   Turn take_turn(std::size_t gpu, std::uint64_t ready_ns, std::uint64_t wanted_ns);
-  /// Notes that the process had the GPU; of one thread a GPU at a time, once the turn is over.
+  /// Notes that the process had the GPU, once the turn is over.
   void add_busy(std::size_t gpu, Turn turn);
 
   bool shared() const { return descriptor_ >= 0; }
+  std::size_t slot() const { return slot_; }
+  /// As live_slots() has them; none when nobody else sees the state.
+  std::vector<std::pair<std::size_t, unsigned int>> slots() const;
 
  private:
   struct Sum {
