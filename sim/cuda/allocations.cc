@@ -56,10 +56,14 @@ CUresult allocate_pages(Context& context, void** out, std::uint64_t size, RangeK
               .backing = memory});
 }
 
-CUresult free_host(Context& context, void* address, RangeKind kind, CUresult otherwise) {
-  context.queue.drain();
-  return context.driver.memory.take(reinterpret_cast<std::uint64_t>(address), kind) ? CUDA_SUCCESS
-                                                                                    : otherwise;
+CUresult free_host(void* host, RangeKind kind, CUresult otherwise) {
+  return with_driver([&](Driver& driver) {
+    const auto address = reinterpret_cast<std::uint64_t>(host);
+    const auto range = driver.memory.find(address);
+    if (!range) return otherwise;
+    if (const auto owner = range->context.lock()) owner->queue.drain();
+    return driver.memory.take(address, kind) ? CUDA_SUCCESS : otherwise;
+  });
 }
 
 }  // namespace
@@ -103,10 +107,10 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned int flags) {
   });
 }
 
+// Clients free also what belongs to a context that is not current.
 CUresult cuMemFree_v2(CUdeviceptr address) {
-  return in_context([&](Context& current) {
+  return with_driver([&](Driver& driver) {
     if (address == 0) return CUDA_SUCCESS;
-    auto& driver = current.driver;
     auto range = driver.memory.find(address);
     if (!range || range->address != address) return CUDA_ERROR_INVALID_VALUE;
     if (const auto owner = range->context.lock()) owner->queue.drain();
@@ -153,10 +157,7 @@ CUresult cuMemAllocHost_v2(void** out, size_t size) {
   return cuMemHostAlloc(out, size, 0);
 }
 CUresult cuMemFreeHost(void* address) {
-  return in_context([&](Context& context) {
-    if (address == nullptr) return CUDA_SUCCESS;
-    return free_host(context, address, RangeKind::kHost, CUDA_ERROR_INVALID_VALUE);
-  });
+  return free_host(address, RangeKind::kHost, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuMemHostRegister_v2(void* address, size_t size, unsigned int flags) {
@@ -172,9 +173,7 @@ CUresult cuMemHostRegister_v2(void* address, size_t size, unsigned int flags) {
   });
 }
 CUresult cuMemHostUnregister(void* address) {
-  return in_context([&](Context& context) {
-    return free_host(context, address, RangeKind::kRegistered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-  });
+  return free_host(address, RangeKind::kRegistered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* address, unsigned int flags) {

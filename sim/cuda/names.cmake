@@ -1,8 +1,6 @@
-#drover_cuda_names(OUT FILES...) : writes the source file OUT, \
-    which defines every function that the lists name, weakly,
-#and the table behind sim / cuda / names.h.A line of a list is a name, \
-    and its versions with the suffixes of the functions
-#that stand for it : "cuMemAlloc 2000 3020_v2".
+# drover_cuda_names(OUT FILES...): writes the source file OUT, which defines every function that the lists name, weakly,
+# and the table behind sim/cuda/names.h. A line of a list is a name, and its versions with the suffixes of the functions
+# that stand for it: "cuMemAlloc 2000 3020_v2".
 function(drover_cuda_names out)
   set(functions "")
   set(table "")
@@ -21,24 +19,20 @@ function(drover_cuda_names out)
           set(per_thread true)
         endif()
         string(APPEND functions "DROVER_UNSUPPORTED(${function})\n")
-        string(APPEND table "    NamedFunction{\"${name}\", ${version}, ${per_thread}, reinterpret_cast<void*>(&${function})},\n")
+        string(APPEND table "    {\"${name}\", ${version}, ${per_thread}, reinterpret_cast<void*>(&${function})},\n")
       endforeach()
     endforeach()
   endforeach()
-  file(CONFIGURE OUTPUT ${
-  out} @ONLY CONTENT [==[
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [==[
+#include "sim/cuda/names.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "sim/cuda/names.h"
-
-#define DROVER_UNSUPPORTED(name)                            \
-  __attribute__((weak, visibility("default"))) int name() { \
-    return 801;                                             \
-  }
+#define DROVER_UNSUPPORTED(name) __attribute__((weak, visibility("default"))) int name() { return 801; }
 
 extern "C" {
-  @functions @}
+@functions@}
 
 namespace drover::sim::cuda {
 namespace {
@@ -47,7 +41,7 @@ std::span<const NamedFunction> table() {
   static NamedFunction functions[] = {
 @table@  };
   const auto by_name_and_version = [](const NamedFunction& function) {
-  return std::pair(function.name, function.version);
+    return std::pair(function.name, function.version);
   };
   [[maybe_unused]] static const auto sorted = std::ranges::sort(functions, {}, by_name_and_version);
   return functions;
