@@ -42,14 +42,23 @@ CUresult with_device(CUdevice ordinal, Body body) noexcept {
   });
 }
 
+/// Whether somebody still wants the primary context, though it may have been reset.
+inline bool retained(Device& device) {
+  const std::scoped_lock lock(device.mutex);
+  return device.primary_retained > 0;
+}
+
 /// Runs `body(Context&)` for the current context.
 template <typename Body>
 CUresult in_context(Body body) noexcept {
   return with_driver([&](Driver& driver) {
     auto* const context = current_context();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (driver.lost(context->device)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (context->destroyed) {
+      if (!context->primary || !retained(context->device)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+      if (const auto result = context->revive(); result != CUDA_SUCCESS) return result;
+    }
     return body(*context);
   });
 }

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "sim/cuda/array.h"
+#include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
 
 namespace drover::sim::cuda {
@@ -25,6 +27,14 @@ std::uint64_t context_bytes(const Context& context) {
          in_blocks(above(CU_LIMIT_STACK_SIZE, kDefaultStack) * threads);
 }
 
+std::array<std::uint64_t, CU_LIMIT_MAX> default_limits() {
+  std::array<std::uint64_t, CU_LIMIT_MAX> limits{};
+  limits[CU_LIMIT_STACK_SIZE] = kDefaultStack;
+  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = kDefaultFifo;
+  limits[CU_LIMIT_MALLOC_HEAP_SIZE] = kDefaultHeap;
+  return limits;
+}
+
 }  // namespace
 
 Context::Context(Driver& driver_, Device& device_, bool primary_, unsigned int flags_, unsigned int version_)
@@ -35,11 +45,8 @@ Context::Context(Driver& driver_, Device& device_, bool primary_, unsigned int f
       version(version_),
       id(driver_.next_id()),
       queue(driver_.live(), device_.position),
-      heap(std::make_shared<Heap>(driver_.arena, driver_.account(device_))) {
-  limits[CU_LIMIT_STACK_SIZE] = kDefaultStack;
-  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = kDefaultFifo;
-  limits[CU_LIMIT_MALLOC_HEAP_SIZE] = kDefaultHeap;
-}
+      heap(std::make_shared<Heap>(driver_.arena, driver_.account(device_))),
+      limits(default_limits()) {}
 
 std::shared_ptr<Context> Context::make(Driver& driver, Device& device, bool primary, unsigned int flags,
                                        unsigned int version, CUresult& result) {
@@ -58,15 +65,41 @@ void Context::destroy() {
   if (destroyed.exchange(true)) return;
   queue.drain();
   queue.stop();
-  driver.contexts.remove(Handles<Context, CUcontext>::to_handle(this));
+  if (!primary) driver.contexts.remove(Handles<Context, CUcontext>::to_handle(this));
   const auto of_this = [this](const std::weak_ptr<Context>& owner) { return owner.lock().get() == this; };
   driver.streams.remove_if([&](const Stream& stream) { return of_this(stream.context); });
-  driver.memory.take_if(
-      [&](const Range& range) { return range.kind == RangeKind::kDevice && of_this(range.context); });
+  driver.modules.remove_if([&](Module& module) {
+    if (!of_this(module.context)) return false;
+    module.unload();
+    return true;
+  });
+  driver.arrays.remove_if([&](const Array& array) { return of_this(array.context); });
+  driver.mipmaps.remove_if([&](const Mipmap& mipmap) { return of_this(mipmap.levels.front()->context); });
+  driver.memory.take_if([&](const Range& range) {
+    if (!of_this(range.context)) return false;
+    if (range.kind == RangeKind::kPool) range.pool->free(range.address, range.size);
+    return range.kind == RangeKind::kDevice || range.kind == RangeKind::kManaged ||
+           range.kind == RangeKind::kPool;
+  });
+  driver.pools.for_each([&](Pool& pool) {
+    if (&pool.device == &device) pool.trim_to(0);
+  });
   const std::scoped_lock lock(mutex);
   heap.reset();
   driver.discharge(device, charged);
   charged = 0;
+}
+
+CUresult Context::revive() {
+  if (driver.lost(device)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const std::scoped_lock lock(mutex);
+  if (!destroyed) return CUDA_SUCCESS;
+  if (!driver.charge(device, kContextBytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  charged = kContextBytes;
+  heap = std::make_shared<Heap>(driver.arena, driver.account(device));
+  limits = default_limits();
+  destroyed = false;
+  return CUDA_SUCCESS;
 }
 
 CUresult Context::set_limit(int limit, std::uint64_t value) {

@@ -37,6 +37,8 @@ struct Context : std::enable_shared_from_this<Context> {
                                        unsigned int version, CUresult& result);
   /// Waits for its work, and gives back all that it holds.
   void destroy();
+  /// A primary context is the same one again after it was destroyed, and empty.
+  CUresult revive();
   CUresult set_limit(int limit, std::uint64_t value);
   /// Its work has ended: pools give back what they need not keep.
   void synchronize();

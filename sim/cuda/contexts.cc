@@ -35,14 +35,12 @@ CUresult in_named_context(CUcontext handle, Body body) {
   });
 }
 
-/// The primary context has all its memory taken away, though it is still retained.
+/// The primary context has all taken away. Whoever still retains it has it anew with the next call.
 void reset_primary(Device& device) {
   std::shared_ptr<Context> primary;
   {
     const std::scoped_lock lock(device.mutex);
-    primary = std::move(device.primary);
-    device.primary.reset();
-    device.primary_retained = 0;
+    primary = device.primary;
   }
   if (primary) primary->destroy();
 }
@@ -53,11 +51,12 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
   return with_device(ordinal, [&](Driver& driver, Device& device) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::scoped_lock lock(device.mutex);
-    if (!device.primary) {
-      CUresult result{};
+    CUresult result{};
+    if (!device.primary)
       device.primary = Context::make(driver, device, true, device.primary_flags, kVersion, result);
-      if (!device.primary) return result;
-    }
+    else
+      result = device.primary->revive();
+    if (result != CUDA_SUCCESS) return result;
     ++device.primary_retained;
     *out = handle_of(device.primary.get());
     return CUDA_SUCCESS;
@@ -99,7 +98,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* 
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::scoped_lock lock(device.mutex);
     *flags = device.primary_flags;
-    *active = device.primary ? 1 : 0;
+    *active = device.primary && !device.primary->destroyed ? 1 : 0;
     return CUDA_SUCCESS;
   });
 }

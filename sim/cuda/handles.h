@@ -39,7 +39,7 @@ class Handles {
   template <typename Predicate>
   void remove_if(Predicate predicate) {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
+    std::erase_if(objects_, [&](auto& entry) { return predicate(*entry.second); });
   }
   template <typename Visit>
   void for_each(Visit visit) const {

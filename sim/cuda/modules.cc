@@ -52,7 +52,7 @@ std::shared_ptr<Module> Library::module_in(Context& context, CUresult& result) {
   const std::scoped_lock lock(mutex);
   auto& module = modules[context.id];
   result = CUDA_SUCCESS;
-  if (!module) {
+  if (!module || !module->heap) {  // or its context was destroyed since
     module = Module::load(context, image, result);
     if (module) context.driver.modules.add(module);
   }

@@ -73,6 +73,8 @@ void WorkQueue::stop() {
     ::pthread_detach(thread_);
   else
     ::pthread_join(thread_, nullptr);
+  const std::scoped_lock lock(mutex_);
+  started_ = stopping_ = false;
 }
 
 WorkQueue::Ticket WorkQueue::push(Work work) {

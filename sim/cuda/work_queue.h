@@ -40,7 +40,7 @@ class WorkQueue {
   void wait(Ticket ticket);
   /// Waits for all.
   void drain() { wait(last()); }
-  /// Ends the thread, after all that was given. No work may be given from then on.
+  /// Ends the thread, after all that was given; none may be given meanwhile.
   void stop();
   /// Called by the queue's own thread, that is, by an action.
   bool on_own_thread() const;
