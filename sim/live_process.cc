@@ -1,9 +1,9 @@
 #include "sim/live_process.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,9 @@
 namespace drover::sim {
 namespace {
 
-/// For how long others that are near the limit at the same moment are waited for.
-constexpr std::uint64_t kPatienceNs = 5'000'000;
+/// For how long others that are near the limit at the same moment are waited for, in case that they were
+/// stopped.
+constexpr std::uint64_t kPatienceNs = 200'000'000;
 /// No honest state has turns beyond: one of each process.
 constexpr std::uint64_t kLongestQueueNs = kLiveProcesses * kTurnNs;
 
@@ -22,13 +23,18 @@ std::atomic_ref<std::uint64_t> shared_word(std::uint64_t& word) {
 
 /// No answer when another has it. A lock that this process has already is not seen, so slots are looked at
 /// before.
-bool lock_slot(int descriptor, std::size_t slot, short type) {
+bool lock_byte(int descriptor, std::size_t byte, short type) {
   struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(slot);
+  lock.l_start = static_cast<off_t>(byte);
   lock.l_len = 1;
   return ::fcntl(descriptor, F_SETLK, &lock) == 0;
+}
+
+void pause_shortly() {
+  const struct timespec moment{0, 20'000};
+  ::nanosleep(&moment, nullptr);
 }
 
 std::vector<bool> owned_slots(int descriptor) {
@@ -68,7 +74,7 @@ std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file
   if (state != nullptr && state->header.magic == kLiveMagic && state->header.version == kLiveVersion) {
     const auto owned = owned_slots(descriptor);
     for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
-      if (owned[slot] || !lock_slot(descriptor, slot, F_WRLCK)) continue;
+      if (owned[slot] || !lock_byte(descriptor, slot, F_WRLCK)) continue;
       std::unique_ptr<LiveProcess> process(new LiveProcess(state, gpus, descriptor, slot));
       for (std::size_t gpu = 0; gpu < gpus; ++gpu) process->clear(gpu, slot);
       return process;
@@ -86,7 +92,7 @@ LiveProcess::LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std
 
 LiveProcess::~LiveProcess() {
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) clear(gpu, slot_);
-  if (shared()) lock_slot(descriptor_, slot_, F_UNLCK);
+  if (shared()) lock_byte(descriptor_, slot_, F_UNLCK);
   ::munmap(state_, sizeof(LiveState));
 }
 
@@ -108,7 +114,6 @@ LiveProcess::Sum LiveProcess::sum(std::size_t gpu) const {
     add_up_to(sum.held, held);
     add_up_to(sum.with_wanted, held);
     add_up_to(sum.with_wanted, wanted);
-    if (wanted != 0 && slot < slot_) sum.lower_waits = true;
     if (wanted != 0 && slot != slot_) sum.others_wait = true;
   }
   return sum;
@@ -120,41 +125,41 @@ void LiveProcess::reap(std::size_t gpu) {
   auto& words = state_->gpus[gpu];
   for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
     const auto left = shared_word(words.held[slot]).load() | shared_word(words.wanted[slot]).load();
-    if (owned[slot] || left == 0 || !lock_slot(descriptor_, slot, F_WRLCK)) continue;
+    if (owned[slot] || left == 0 || !lock_byte(descriptor_, slot, F_WRLCK)) continue;
     clear(gpu, slot);
-    lock_slot(descriptor_, slot, F_UNLCK);
+    lock_byte(descriptor_, slot, F_UNLCK);
   }
 }
 
 bool LiveProcess::reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room) {
   if (gpu >= gpus_ || bytes > room) return false;
   const std::scoped_lock lock(mutex_);
-  const auto wanted = shared_word(state_->gpus[gpu].wanted[slot_]);
-  const auto held = shared_word(state_->gpus[gpu].held[slot_]);
-  for (std::uint64_t deadline = 0;;) {
-    wanted.store(bytes);
-    const auto all = sum(gpu);
-    if (all.with_wanted <= room) {
-      held.fetch_add(bytes);
-      wanted.store(0);
-      return true;
-    }
-    if (deadline == 0) {  // those that died hold nothing: once more without them
-      reap(gpu);
-      deadline = monotonic_ns() + kPatienceNs;
-      continue;
-    }
-    if (!all.others_wait || all.held > room - bytes || monotonic_ns() > deadline) {
-      wanted.store(0);
-      return false;
-    }
-    // Of those that wait the lowest keeps its place, and decides when the others have stepped back.
-    if (all.lower_waits) {
-      wanted.store(0);
-      while (sum(gpu).lower_waits && monotonic_ns() < deadline) ::sched_yield();
-    }
-    ::sched_yield();
+  if (try_reserve(gpu, bytes, room) == Tried::kTaken) return true;
+  // Once more without those that died, which hold nothing; and one at a time, so that of several that are
+  // near the limit each decides when the others have stepped back.
+  reap(gpu);
+  const auto deadline = monotonic_ns() + kPatienceNs;
+  const auto turnstile = kLiveProcesses + gpu;
+  while (shared() && !lock_byte(descriptor_, turnstile, F_WRLCK) && monotonic_ns() < deadline)
+    pause_shortly();
+  auto tried = try_reserve(gpu, bytes, room);
+  for (; tried == Tried::kOthersWait && monotonic_ns() < deadline; tried = try_reserve(gpu, bytes, room)) {
+    pause_shortly();
+    reap(gpu);
   }
+  if (shared()) lock_byte(descriptor_, turnstile, F_UNLCK);
+  return tried == Tried::kTaken;
+}
+
+LiveProcess::Tried LiveProcess::try_reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room) {
+  const auto wanted = shared_word(state_->gpus[gpu].wanted[slot_]);
+  wanted.store(bytes);
+  const auto all = sum(gpu);
+  const bool fits = all.with_wanted <= room;
+  if (fits) shared_word(state_->gpus[gpu].held[slot_]).fetch_add(bytes);
+  wanted.store(0);
+  if (fits) return Tried::kTaken;
+  return all.others_wait && all.held <= room - bytes ? Tried::kOthersWait : Tried::kNoRoom;
 }
 
 void LiveProcess::release(std::size_t gpu, std::uint64_t bytes) {

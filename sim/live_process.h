@@ -1,8 +1,9 @@
 #pragma once
 
 // The side of simulated CUDA of the live state (sim/live.h): one slot of the file, mapped, with which a
-// process takes memory and time of GPUs that it shares with others. Waits for nobody: a process that is
-// stopped or killed at any instruction costs others some milliseconds.
+// process takes memory and time of GPUs that it shares with others. A process that is killed at any
+// instruction costs the others nothing, and one that is stopped a fifth of a second for each piece of memory
+// that is hard to get.
 //
 // Thread safe. It is the process's that made it: after fork(), the child must not touch it.
 
@@ -58,11 +59,13 @@ class LiveProcess {
   struct Sum {
     std::uint64_t held = 0;
     std::uint64_t with_wanted = 0;
-    bool lower_waits = false;  ///< a process of a lower slot is about to take some
-    bool others_wait = false;
+    bool others_wait = false;  ///< another process is about to take some
   };
+  enum class Tried { kTaken, kOthersWait, kNoRoom };
+
   LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std::size_t slot);
   Sum sum(std::size_t gpu) const;
+  Tried try_reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room);
   void clear(std::size_t gpu, std::size_t slot);
   void reap(std::size_t gpu);
 
