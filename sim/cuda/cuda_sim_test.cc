@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -198,6 +199,32 @@ TEST_F(CudaSimTest, WorkIsDoneInOrder) {
     EXPECT_EQ(CUDA(cuStreamSynchronize_ptsz)(nullptr), CUDA_SUCCESS);
     EXPECT_EQ(CUDA(cuCtxSynchronize)(), CUDA_SUCCESS);
     EXPECT_EQ(seen, 2 * value);
+  });
+}
+
+TEST_F(CudaSimTest, HostFunctionsAndWaitsAreNotTheCallers) {
+  in_context([] {
+    static std::mutex mutex;
+    {
+      const std::scoped_lock lock(mutex);  // which the function takes, too
+      EXPECT_EQ(CUDA(cuLaunchHostFunc)(
+                    nullptr, [](void*) { const std::scoped_lock inner(mutex); }, nullptr),
+                CUDA_SUCCESS);
+    }
+    EXPECT_EQ(CUDA(cuCtxSynchronize)(), CUDA_SUCCESS);
+    // Of another GPU, whose work takes long: only the stream waits for it.
+    CUcontext here = nullptr;
+    EXPECT_EQ(CUDA(cuCtxGetCurrent)(&here), CUDA_SUCCESS);
+    use(1);
+    CUevent event = nullptr;
+    EXPECT_EQ(CUDA(cuEventCreate)(&event, 0), CUDA_SUCCESS);
+    EXPECT_EQ(spin(kernel("spin"), 300'000), CUDA_SUCCESS);
+    EXPECT_EQ(CUDA(cuEventRecord)(event, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CUDA(cuCtxSetCurrent)(here), CUDA_SUCCESS);
+    EXPECT_EQ(CUDA(cuStreamWaitEvent)(nullptr, event, 0), CUDA_SUCCESS);
+    EXPECT_EQ(CUDA(cuStreamQuery)(nullptr), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(CUDA(cuStreamSynchronize)(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(CUDA(cuEventQuery)(event), CUDA_SUCCESS);
   });
 }
 

@@ -45,7 +45,12 @@ CUresult record_step(Context& context, Stream& stream, Step step) {
 
 CUresult submit(Context& context, Stream& stream, Step step) {
   if (stream.capturing) return record_step(context, stream, std::move(step));
-  stream.last = step.action ? context.queue.run(std::move(step.action)) : context.queue.spin(step.spin_ns);
+  if (!step.action)
+    stream.last = context.queue.spin(step.spin_ns);
+  else if (step.type == CU_GRAPH_NODE_TYPE_HOST || step.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+    stream.last = context.queue.run_elsewhere(std::move(step.action));
+  else
+    stream.last = context.queue.run(std::move(step.action));
   return CUDA_SUCCESS;
 }
 

@@ -42,6 +42,11 @@ WorkQueue::Ticket WorkQueue::run(Action action) {
   return ticket;
 }
 
+WorkQueue::Ticket WorkQueue::run_elsewhere(Action action) {
+  const std::scoped_lock lock(mutex_);
+  return push({monotonic_ns(), 0, std::move(action)});
+}
+
 WorkQueue::Ticket WorkQueue::last() const {
   const std::scoped_lock lock(mutex_);
   return given_;

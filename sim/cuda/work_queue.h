@@ -34,6 +34,8 @@ class WorkQueue {
   Ticket spin(std::uint64_t ns);
   /// Called at once, on this thread, when nothing is before it.
   Ticket run(Action action);
+  /// Called on the queue's own thread in any case: for what may wait, or take a client's locks.
+  Ticket run_elsewhere(Action action);
   /// The latest ticket that was given out.
   Ticket last() const;
   bool done(Ticket ticket) const;
