@@ -54,6 +54,7 @@ Result<std::shared_ptr<const Machine>> Machine::open(const Settings& settings) {
 Machine::Machine(Profile profile, const std::vector<std::size_t>& visible, const Settings& settings)
     : profile_(std::move(profile)),
       faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)),
+      live_(settings.live, profile_),
       mig_(std::make_unique<MigFile>(settings.mig, profile_, settings.verbose)),
       mig_handles_(std::make_unique<MigHandles>()) {
   for (const auto position : visible)
