@@ -3,6 +3,7 @@
 // What runs on one GPU now: the processes of the fault file, and those that live, as one. Pure.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/faults.h"
