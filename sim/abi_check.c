@@ -4,6 +4,8 @@
  *
  *   driver VERSION cuda VERSION
  *   gpu INDEX UUID PCI MINOR MEMORY_MIB COMPUTE_CAPABILITY ECC MIG NUMA SERIAL NAME...
+ *   use INDEX MEMORY_MIB PERCENT
+ *   process INDEX PID MEMORY_MIB
  *   pair I J LEVEL NVLINKS
  *
  * Exit status: 0, or 1 with the call that failed on stderr. */
@@ -14,32 +16,34 @@
 
 #include "gpu/nvml_abi.h"
 
-enum { MAX_GPUS = 64, MAX_NODES = 1024 };
+enum { MAX_GPUS = 64, MAX_NODES = 1024, MAX_PROCESSES = 256 };
 
 /* Every function that is used, resolved by name. */
-#define FUNCTIONS(X)                     \
-  X(nvmlInit_v2)                         \
-  X(nvmlShutdown)                        \
-  X(nvmlErrorString)                     \
-  X(nvmlSystemGetDriverVersion)          \
-  X(nvmlSystemGetCudaDriverVersion_v2)   \
-  X(nvmlDeviceGetCount_v2)               \
-  X(nvmlDeviceGetHandleByIndex_v2)       \
-  X(nvmlDeviceGetHandleByUUID)           \
-  X(nvmlDeviceGetUUID)                   \
-  X(nvmlDeviceGetName)                   \
-  X(nvmlDeviceGetSerial)                 \
-  X(nvmlDeviceGetMinorNumber)            \
-  X(nvmlDeviceGetPciInfo_v3)             \
-  X(nvmlDeviceGetMemoryInfo)             \
-  X(nvmlDeviceGetCudaComputeCapability)  \
-  X(nvmlDeviceGetEccMode)                \
-  X(nvmlDeviceGetMigMode)                \
-  X(nvmlDeviceGetMemoryAffinity)         \
-  X(nvmlDeviceGetTopologyCommonAncestor) \
-  X(nvmlDeviceOnSameBoard)               \
-  X(nvmlDeviceGetNvLinkState)            \
-  X(nvmlDeviceGetNvLinkRemotePciInfo_v2) \
+#define FUNCTIONS(X)                         \
+  X(nvmlInit_v2)                             \
+  X(nvmlShutdown)                            \
+  X(nvmlErrorString)                         \
+  X(nvmlSystemGetDriverVersion)              \
+  X(nvmlSystemGetCudaDriverVersion_v2)       \
+  X(nvmlDeviceGetCount_v2)                   \
+  X(nvmlDeviceGetHandleByIndex_v2)           \
+  X(nvmlDeviceGetHandleByUUID)               \
+  X(nvmlDeviceGetUUID)                       \
+  X(nvmlDeviceGetName)                       \
+  X(nvmlDeviceGetSerial)                     \
+  X(nvmlDeviceGetMinorNumber)                \
+  X(nvmlDeviceGetPciInfo_v3)                 \
+  X(nvmlDeviceGetMemoryInfo)                 \
+  X(nvmlDeviceGetCudaComputeCapability)      \
+  X(nvmlDeviceGetUtilizationRates)           \
+  X(nvmlDeviceGetComputeRunningProcesses_v3) \
+  X(nvmlDeviceGetEccMode)                    \
+  X(nvmlDeviceGetMigMode)                    \
+  X(nvmlDeviceGetMemoryAffinity)             \
+  X(nvmlDeviceGetTopologyCommonAncestor)     \
+  X(nvmlDeviceOnSameBoard)                   \
+  X(nvmlDeviceGetNvLinkState)                \
+  X(nvmlDeviceGetNvLinkRemotePciInfo_v2)     \
   X(nvmlDeviceGetNvLinkRemoteDeviceType)
 
 #define DECLARE(name) __typeof__(&name) name;
@@ -111,6 +115,21 @@ static void print_gpu(unsigned int index, nvmlDevice_t gpu) {
          numa_node(gpu), has_serial == NVML_SUCCESS ? serial : "-", name);
 }
 
+/* What runs on it, and how much that uses of it. */
+static void print_use(unsigned int index, nvmlDevice_t gpu) {
+  nvmlMemory_t memory;
+  nvmlUtilization_t utilization;
+  nvmlProcessInfo_t processes[MAX_PROCESSES];
+  unsigned int count = MAX_PROCESSES;
+  MUST(nvmlDeviceGetMemoryInfo, gpu, &memory);
+  const nvmlReturn_t tells_load = nvml.nvmlDeviceGetUtilizationRates(gpu, &utilization);
+  printf("use %u %llu %d\n", index, memory.used >> 20,
+         tells_load == NVML_SUCCESS ? (int)utilization.gpu : -1);
+  MUST(nvmlDeviceGetComputeRunningProcesses_v3, gpu, &count, processes);
+  for (unsigned int i = 0; i < count; ++i)
+    printf("process %u %u %llu\n", index, processes[i].pid, processes[i].usedGpuMemory >> 20);
+}
+
 /* NVLinks from one GPU to another, or to the switches that both hang on. */
 static int nvlinks(nvmlDevice_t from, nvmlDevice_t to) {
   nvmlPciInfo_t target, remote;
@@ -170,6 +189,7 @@ int main(void) {
   for (unsigned int i = 0; i < count; ++i) {
     MUST(nvmlDeviceGetHandleByIndex_v2, i, &gpus[i]);
     print_gpu(i, gpus[i]);
+    print_use(i, gpus[i]);
   }
   for (unsigned int i = 0; i < count; ++i)
     for (unsigned int j = 0; j < count; ++j)

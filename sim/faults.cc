@@ -81,7 +81,7 @@ void decode_load(Decoder& decoder, std::vector<Error>& errors, GpuFaults& faults
     faults.temperature_c = static_cast<int>(*degrees);
   if (const auto degrees = decoder.integer("memory_temperature", 0, 255))
     faults.memory_temperature_c = static_cast<int>(*degrees);
-  faults.utilization = decode_utilization(decoder, "gpu").value_or(Utilization{});
+  faults.utilization = decode_utilization(decoder, "gpu");
   for (auto& process : decoder.objects("processes")) {
     const Required required(process, errors);
     faults.processes.push_back({required.integer<unsigned>("pid", 1, 1 << 22),

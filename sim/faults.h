@@ -90,7 +90,7 @@ struct GpuFaults {
   std::map<std::string, int, std::less<>> fail;  ///< function to the code that it returns
   std::optional<int> temperature_c;
   std::optional<int> memory_temperature_c;  ///< absent: the card cannot tell
-  Utilization utilization;
+  std::optional<Utilization> utilization;   ///< absent: it follows from what runs
   PcieTraffic pcie;
   NvlinkTraffic nvlink;
   std::vector<Process> processes;

@@ -62,7 +62,7 @@ TEST(Faults, EveryFieldIsRead) {
   EXPECT_EQ(gpu.recovery_action, NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET);
   EXPECT_EQ(gpu.slow, std::chrono::milliseconds(20));
   EXPECT_EQ(gpu.temperature_c, 88);
-  EXPECT_EQ(gpu.utilization.sm, 90U);
+  EXPECT_EQ(gpu.utilization.value().sm, 90U);
   EXPECT_EQ(gpu.processes.at(0).memory_mib, 512U);
 }
 

@@ -1,8 +1,4 @@
-// The built library, as a client sees it: loaded by dlopen, called through the C interface.
-
-#include <dlfcn.h>
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -12,53 +8,16 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/nvml_abi.h"
+#include "sim/testing/library_test_base.h"
 
+namespace drover::sim {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-/// A client of the library under test; `NVML(name)` is the function of that name.
-#define NVML(name) (reinterpret_cast<decltype(&::name)>(symbol(#name)))
-
-class LibraryTest : public testing::Test {
+class LibraryTest : public LibraryTestBase {
  protected:
-  LibraryTest() { fs::create_directories(folder_); }
-  ~LibraryTest() override {
-    if (library_ != nullptr) {
-      while (NVML(nvmlShutdown)() == NVML_SUCCESS) continue;
-      ::dlclose(library_);
-    }
-    for (const char* name : {"DROVER_SIM_PROFILE", "DROVER_SIM_FAULTS", "DROVER_SIM_DEV"}) ::unsetenv(name);
-    fs::remove_all(folder_);
-  }
-
-  void load(const fs::path& file = SIM_LIBRARY) {
-    library_ = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library_, nullptr) << ::dlerror();
-  }
-  void start(const std::string& profile) {
-    ::setenv("DROVER_SIM_PROFILE", (fs::path(SIM_PROFILES) / (profile + ".yaml")).c_str(), 1);
-    ::setenv("DROVER_SIM_FAULTS", faults_.c_str(), 1);
-    load();
-    ASSERT_EQ(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-  }
-  void* symbol(const char* name) const {
-    void* address = ::dlsym(library_, name);
-    EXPECT_NE(address, nullptr) << name;
-    return address;
-  }
-  nvmlDevice_t device(unsigned int index) const {
-    nvmlDevice_t handle = nullptr;
-    EXPECT_EQ(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle), NVML_SUCCESS);
-    return handle;
-  }
-  void set_faults(const std::string& text) const {
-    std::ofstream(faults_.string() + ".new") << text;
-    fs::rename(faults_.string() + ".new", faults_);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
   nvmlEventSet_t events_of(nvmlDevice_t handle) const {
     nvmlEventSet_t set = nullptr;
     EXPECT_EQ(NVML(nvmlEventSetCreate)(&set), NVML_SUCCESS);
@@ -72,10 +31,6 @@ class LibraryTest : public testing::Test {
     while (NVML(nvmlEventSetWait_v2)(set, &event, 20) == NVML_SUCCESS) xids.push_back(event.eventData);
     return xids;
   }
-
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("library_test_" + std::to_string(::getpid()));
-  const fs::path faults_ = folder_ / "faults.yaml";
-  void* library_ = nullptr;
 };
 
 TEST_F(LibraryTest, NeedsInit) {
@@ -114,6 +69,18 @@ TEST_F(LibraryTest, FindsTheProfileBesideItself) {
   unsigned int count = 99;
   EXPECT_EQ(NVML(nvmlDeviceGetCount_v2)(&count), NVML_SUCCESS);
   EXPECT_EQ(count, 1U) << "only GPU 1 has a node";
+}
+
+TEST_F(LibraryTest, ADriverMayHaveNoGpus) {
+  std::ofstream(folder_ / "none.yaml")
+      << "{name: none, driver: {version: '535.1', cuda: '12.2'}, models: {}, gpus: [],"
+         " host: {cpus: 1, memory_mib: 64, disk_mib: 64, numa: [{node: 0, cpus: '0'}]}}";
+  ::setenv("DROVER_SIM_PROFILE", (folder_ / "none.yaml").c_str(), 1);
+  load();
+  ASSERT_EQ(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+  unsigned int count = 99;
+  EXPECT_EQ(NVML(nvmlDeviceGetCount_v2)(&count), NVML_SUCCESS);
+  EXPECT_EQ(count, 0U);
 }
 
 TEST_F(LibraryTest, RefusesWrongArguments) {
@@ -270,6 +237,17 @@ TEST_F(LibraryTest, ASlowGpuIsSlow) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(50));
 }
 
+TEST_F(LibraryTest, ACallEndsWhenItsGpuIsNotSlowAnyMore) {
+  start("k80");
+  const auto slow = device(1);
+  set_faults("{1: {slow_ms: 3600000}}");
+  std::thread heals([&] { set_faults("{1: {temperature: 77}}"); });
+  unsigned int degrees = 0;
+  EXPECT_EQ(NVML(nvmlDeviceGetTemperature)(slow, NVML_TEMPERATURE_GPU, &degrees), NVML_SUCCESS);
+  EXPECT_EQ(degrees, 77U);
+  heals.join();
+}
+
 TEST_F(LibraryTest, EveryXidIsToldOnceToEverySet) {
   start("k80");
   auto* const first = events_of(device(0));
@@ -398,3 +376,4 @@ TEST_F(LibraryTest, WritesNothingOnStandardOutput) {
 }
 
 }  // namespace
+}  // namespace drover::sim

@@ -8,20 +8,18 @@
 
 namespace drover::sim {
 
-inline bool busy(const GpuFaults& faults) {
-  return faults.utilization.sm > 0;
+inline bool busy(const Utilization& utilization) {
+  return utilization.sm > 0;
 }
 
-inline unsigned int power_mw(const Model& model, const GpuFaults& faults) {
+inline unsigned int power_mw(const Model& model, const Utilization& utilization) {
   const int range = model.power_limit_w - model.power_idle_w;
-  return static_cast<unsigned int>(1000 * model.power_idle_w +
-                                   10 * range * static_cast<int>(faults.utilization.sm));
+  return static_cast<unsigned int>(1000 * model.power_idle_w + 10 * range * static_cast<int>(utilization.sm));
 }
 
-inline unsigned int temperature_c(const Model& model, const GpuFaults& faults) {
+inline unsigned int temperature_c(const Model& model, const Utilization& utilization) {
   const auto range = model.temperature_slowdown_c - model.temperature_idle_c;
-  const int warm = model.temperature_idle_c + range * static_cast<int>(faults.utilization.sm) / 200;
-  return static_cast<unsigned int>(faults.temperature_c.value_or(warm));
+  return static_cast<unsigned int>(model.temperature_idle_c + range * static_cast<int>(utilization.sm) / 200);
 }
 
 }  // namespace drover::sim

@@ -29,6 +29,7 @@ Settings settings_from_environment(const std::filesystem::path& library_file) {
   if (const auto devices = environment("DROVER_SIM_DEV")) settings.devices = *devices;
   settings.faults = environment("DROVER_SIM_FAULTS").value_or(settings.profile.parent_path() / "faults.yaml");
   settings.mig = environment("DROVER_SIM_MIG").value_or(settings.faults.parent_path() / "mig.yaml");
+  settings.live = environment("DROVER_SIM_LIVE").value_or(settings.faults.parent_path() / "live");
   settings.verbose = environment("DROVER_SIM_VERBOSE").has_value();
   return settings;
 }
@@ -53,6 +54,7 @@ Result<std::shared_ptr<const Machine>> Machine::open(const Settings& settings) {
 Machine::Machine(Profile profile, const std::vector<std::size_t>& visible, const Settings& settings)
     : profile_(std::move(profile)),
       faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)),
+      live_(settings.live, profile_),
       mig_(std::make_unique<MigFile>(settings.mig, profile_, settings.verbose)),
       mig_handles_(std::make_unique<MigHandles>()) {
   for (const auto position : visible)

@@ -1,7 +1,7 @@
 #pragma once
 
 // One initialised simulator: the profile, the GPUs of it that this process may see, and their faults.
-// Immutable but for the files of faults and of MIG instances behind it; thread safe.
+// Immutable but for the files of faults, of MIG instances and of what lives behind it; thread safe.
 
 #include <filesystem>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "gpu/nvml_abi.h"
 #include "sim/faults.h"
+#include "sim/live.h"
 #include "sim/mig.h"
 #include "sim/mig_handles.h"
 #include "sim/profile.h"
@@ -27,6 +28,7 @@ struct Settings {
   std::filesystem::path profile;
   std::filesystem::path faults;
   std::filesystem::path mig;
+  std::filesystem::path live;
   std::optional<std::filesystem::path> devices;  ///< GPUs are hidden unless their nodes here may be opened
   bool verbose = false;
 };
@@ -59,6 +61,7 @@ class Machine {
   /// The device at a position of the profile, or null when this process may not see it.
   nvmlDevice_st* at(std::size_t position) const;
   std::shared_ptr<const Faults> faults() const { return faults_->current(); }
+  const LiveReader& live() const { return live_; }
   MigFile& mig() const { return *mig_; }
   MigHandles& mig_handles() const { return *mig_handles_; }
 
@@ -66,6 +69,7 @@ class Machine {
   const Profile profile_;
   std::vector<std::unique_ptr<nvmlDevice_st>> devices_;
   std::unique_ptr<FaultFile> faults_;
+  const LiveReader live_;
   std::unique_ptr<MigFile> mig_;
   std::unique_ptr<MigHandles> mig_handles_;
 };

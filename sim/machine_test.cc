@@ -24,7 +24,7 @@ class MachineTest : public testing::Test {
   MachineTest() { fs::create_directories(folder_); }
   ~MachineTest() override {
     for (const char* name : {"DROVER_SIM_PROFILE", "DROVER_SIM_DEV", "DROVER_SIM_FAULTS", "DROVER_SIM_MIG",
-                             "DROVER_SIM_VERBOSE"})
+                             "DROVER_SIM_LIVE", "DROVER_SIM_VERBOSE"})
       ::unsetenv(name);
     fs::remove_all(folder_);
   }
@@ -52,16 +52,20 @@ TEST_F(MachineTest, SettingsComeFromTheEnvironment) {
   EXPECT_EQ(settings.profile, "/p/dgx2.yaml");
   EXPECT_EQ(settings.faults, "/p/faults.yaml");
   EXPECT_EQ(settings.mig, "/p/mig.yaml");
+  EXPECT_EQ(settings.live, "/p/live");
   EXPECT_EQ(settings.devices, std::nullopt);
   EXPECT_FALSE(settings.verbose);
   ::setenv("DROVER_SIM_DEV", "/dev/fake", 1);
   ::setenv("DROVER_SIM_FAULTS", "/f.yaml", 1);
   ::setenv("DROVER_SIM_MIG", "/m.yaml", 1);
+  EXPECT_EQ(settings_from_environment("/lib/libnvidia-ml.so.1").live, "/live");
+  ::setenv("DROVER_SIM_LIVE", "/l/live", 1);
   ::setenv("DROVER_SIM_VERBOSE", "1", 1);
   settings = settings_from_environment("/lib/libnvidia-ml.so.1");
   EXPECT_EQ(settings.devices, "/dev/fake");
   EXPECT_EQ(settings.faults, "/f.yaml");
   EXPECT_EQ(settings.mig, "/m.yaml");
+  EXPECT_EQ(settings.live, "/l/live");
   EXPECT_TRUE(settings.verbose);
 }
 

@@ -412,9 +412,10 @@ Result<Profile> decode_profile(const json& document, std::string_view what) {
   required.object(
       "host", [&](Decoder& host, const Required& field) { profile.host = decode_host(host, field, errors); });
   const auto models = decode_models(root, document, errors);
+  if (root.value("gpus") == nullptr) root.mistake("gpus", "is missing", "a machine without GPUs has []");
   auto gpus = root.objects("gpus");
-  if (gpus.empty() || gpus.size() > kMaxGpus)
-    root.mistake("gpus", "a machine has 1 to " + std::to_string(kMaxGpus) + " GPUs");
+  if (gpus.size() > kMaxGpus)
+    root.mistake("gpus", "a machine has at most " + std::to_string(kMaxGpus) + " GPUs");
   for (auto& gpu : gpus) profile.gpus.push_back(decode_gpu(gpu, profile, models, errors));
   refuse_duplicates(profile, errors);
   profile.nvlink = decode_nvlink(root, errors);

@@ -87,7 +87,8 @@ TEST(Profile, MistakesHaveTheirPaths) {
   EXPECT_THAT(mistake("k40m", [](json& d) { d["gpus"][0]["model"] = "k41"; }),
               HasSubstr("no such model 'k41'"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["gpus"][0]["numa"] = 7; }), HasSubstr("/gpus/0/numa"));
-  EXPECT_THAT(mistake("k40m", [](json& d) { d["gpus"] = json::array(); }), HasSubstr("/gpus"));
+  EXPECT_THAT(mistake("k40m", [](json& d) { d.erase("gpus"); }),
+              AllOf(HasSubstr("missing"), HasSubstr("/gpus")));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["models"]["k40m"]["memory"].erase("mib"); }),
               HasSubstr("/models/k40m/memory/mib"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["models"]["k40m"]["colour"] = 1; }),
@@ -102,6 +103,15 @@ TEST(Profile, MistakesHaveTheirPaths) {
               HasSubstr("/host/nics/0/speed"));
   EXPECT_THAT(mistake("k40m", [](json& d) { d["host"]["numa"][0]["cpus"] = "9-0"; }),
               HasSubstr("not an ascending list"));
+}
+
+TEST(Profile, AMachineMayHaveNoGpus) {
+  auto document = *read_yaml(profile_file("dgx2"));
+  document["gpus"] = json::array();
+  document.erase("links");
+  const auto profile = decode_profile(document, "test");
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  EXPECT_THAT(profile->gpus, IsEmpty());
 }
 
 TEST(Profile, ReportsEveryMistakeAtOnce) {

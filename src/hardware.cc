@@ -48,7 +48,10 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
     DROVER_TRY(hardware.simulation_, gpu::prepare_simulation(options.simulate, options.state, places));
     DROVER_TRY(hardware.host_, gpu::simulated_host_facts(hardware.simulation_->profile_file));
   }
-  if (!options.driver_root.empty() && options.volume) DROVER_CHECK_OK(hardware.volume().map([](auto&&) {}));
+  if (!options.driver_root.empty() && options.volume) {
+    DROVER_TRY(const auto files, hardware.files_of_volume());
+    DROVER_CHECK_OK(hardware.volume(files).map([](auto&&) {}));
+  }
   return hardware;
 }
 
@@ -97,11 +100,13 @@ gpu::SharedNvml Hardware::shared_nvml() const {
 gpu::Inventory Hardware::discover() const {
   gpu::DiscoveryOptions discovery;
   discovery.numa = host_.numa;
-  if (simulation_) {
-    discovery.kernel = std::nullopt;
-    discovery.simulation = simulation_->profile;
-  }
-  return gpu::discover(*shared_nvml(), discovery);
+  if (!simulation_) return gpu::discover(*shared_nvml(), discovery);
+  discovery.kernel = std::nullopt;
+  discovery.simulation = simulation_->profile;
+  const auto kept = gpu::keep_live_file(*simulation_);
+  auto inventory = gpu::discover(*shared_nvml(), discovery);
+  if (!kept) inventory.problems.push_back(kept.error());
+  return inventory;
 }
 
 Hardware::DevicePlaces Hardware::places_below_driver_root() const {
@@ -155,16 +160,23 @@ gpu::MigNodePlaces Hardware::mig_node_places() const {
   return places;
 }
 
-Result<driver::DriverFiles> Hardware::files_of_volume() const {
-  driver::FindOptions find;
+template <typename FindOptions>
+FindOptions Hardware::find_options() const {
+  FindOptions find;
   find.root = driver_root();
-  if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
   find.version = driver_version();
-  return driver::find(find);
+  if (simulation_ && options_.driver_root.empty()) {
+    find.data_files = simulation_->data_files;
+    find.shared_files = {{simulation_->live_file, gpu::kLiveFileInside}};
+  }
+  return find;
 }
 
-Result<driver::Volume> Hardware::volume() const {
-  DROVER_TRY(const auto files, files_of_volume());
+Result<driver::DriverFiles> Hardware::files_of_volume() const {
+  return driver::find(find_options<driver::FindOptions>());
+}
+
+Result<driver::Volume> Hardware::volume(const driver::DriverFiles& files) const {
   return driver::build_volume(files, options_.state + "/" + kVolumes);
 }
 
@@ -188,11 +200,8 @@ std::string Hardware::driver_version() const {
 }
 
 Result<driver::HostFiles> Hardware::driver_files() const {
-  driver::HostFilesOptions find;
-  find.root = driver_root();
+  auto find = find_options<driver::HostFilesOptions>();
   find.host_root = options_.host_driver_root;
-  if (simulation_ && options_.driver_root.empty()) find.data_files = simulation_->data_files;
-  find.version = driver_version();
   utsname system{};
   ::uname(&system);
   find.kernel_release = static_cast<const char*>(system.release);
@@ -204,9 +213,14 @@ Result<container::DriverSupply> Hardware::driver_supply() const {
   container::DriverSupply supply;
   DROVER_TRY(supply.control_devices, control_nodes());
   // Held until the launch is through: from then on the container is seen to have it.
-  supply.volume = [this, held = std::make_shared<driver::Volume>()]() -> Result<container::ReadOnlyMount> {
-    DROVER_TRY(*held, volume());
-    return container::ReadOnlyMount{held->path, driver::kContainerFolder};
+  supply.volume = [this,
+                   held = std::make_shared<driver::Volume>()]() -> Result<std::vector<container::HostMount>> {
+    DROVER_TRY(const auto files, files_of_volume());
+    DROVER_TRY(*held, volume(files));
+    std::vector<container::HostMount> mounts{{held->path, driver::kContainerFolder}};
+    for (const auto& file : files.shared)
+      mounts.push_back({file.source, fmt::format("{}/{}", driver::kContainerFolder, file.name), true});
+    return mounts;
   };
   supply.files = [this]() -> Result<cdi::Edits> {
     DROVER_TRY(const auto files, driver_files());

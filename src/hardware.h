@@ -75,8 +75,10 @@ class Hardware {
   Hardware() = default;
   std::function<Result<gpu::Nvml>()> loader() const;
   bool is_out_of_date(const gpu::Nvml& nvml) const;
+  template <typename FindOptions>
+  FindOptions find_options() const;
   Result<driver::DriverFiles> files_of_volume() const;
-  Result<driver::Volume> volume() const;
+  Result<driver::Volume> volume(const driver::DriverFiles& files) const;
   Result<driver::HostFiles> driver_files() const;
   /// One folder, as this process sees it and as the host does.
   struct DevicePlaces {

@@ -1,7 +1,9 @@
 """Every machine that can be simulated: what `gpus`, `topo` and the API say of it."""
 
 import json
+import pathlib
 import re
+import tempfile
 import unittest
 
 import drover
@@ -89,6 +91,29 @@ class NoGpuTest(drover.DaemonTest):
         self.assertNotIn("simulated", shown.out.lower())
         self.assertEqual(self.daemon.run_probe([], "say", "hello").out, "hello\n")
         self.assert_one_sentence(self.daemon.run_probe(["--gpus", "1"], "say", "hello"), "GPU")
+
+
+class NoSimulatedGpuTest(drover.DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="drover-profile-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.profile = pathlib.Path(folder.name, "none.yaml")
+        cls.profile.write_text("""
+            name: none
+            driver: {version: "535.129.03", cuda: "12.2"}
+            host: {cpus: 4, memory_mib: 4096, disk_mib: 100000, numa: [{node: 0, cpus: "0-3"}]}
+            models: {}
+            gpus: []
+            """)
+        super().setUpClass()
+
+    def test_a_profile_may_have_no_gpus(self):
+        machine = json.loads(self.daemon.cli("gpus", "--json").out)
+        self.assertEqual((machine["simulation"], machine["gpus"]), ("none", []))
+        self.assertEqual(self.daemon.run_probe([], "say", "hello").out, "hello\n")
+        self.assert_one_sentence(self.daemon.run_probe(["--gpus", "1"], "say", "hello"), "GPU")
+        self.assertNotRegex(self.daemon.read_log(), "(?i)warn|error")
 
 
 if __name__ == "__main__":

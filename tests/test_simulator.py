@@ -1,6 +1,6 @@
 """The simulator is true to NVML's interface: clients that know nothing of it read the same GPUs on every machine profile.
 
-The clients are a C program written from the public reference (sim/abi_check.c), the vendor's own nvidia-smi, and the
+The clients are C programs written from the public references (sim/abi_check.c, sim/cuda/check.c), the vendor's own nvidia-smi, and the
 vendor's Python bindings. The last two are fetched into a temporary folder where they can be had.
 """
 
@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -22,6 +23,7 @@ import drover
 
 LIBRARY = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
 ABI_CHECK = drover.built("nvml_abi_check")
+CUDA_CHECK = drover.built("cuda_check")
 PROFILES = {path.stem: path for path in sorted((drover.ROOT / "sim/profiles").glob("*.yaml"))}
 UNAVAILABLE = 77  # exit status of scripts/fetch-nvidia-smi
 
@@ -91,6 +93,38 @@ class AbiCheckTest(SimulatorTest):
         rows = rows or [[0] * len(machine.gpus)] * len(machine.gpus)
         for (i, j), (_, nvlinks) in machine.links.items():
             self.assertEqual(nvlinks, rows[i][j], (i, j))
+
+
+class CudaCheckTest(SimulatorTest):
+    def check(self, profile, *verbs, **environment):
+        return drover.run([CUDA_CHECK, *verbs], env=client_environment(profile, **environment))
+
+    @on_every_machine
+    def test_cuda_and_nvml_see_the_same_gpus(self, path, machine):
+        listed = self.check(path, "list")
+        self.assertEqual(listed.status, 0, listed)
+        self.assertEqual(listed.out.splitlines()[0], f"driver {machine.cuda}")
+        seen = [re.fullmatch(r"gpu (\d+) (\S+) (\S+) \d+ (\S+) \d+ (.*)", line).groups() for line in listed.out.splitlines()[1:]]
+        self.assertEqual([(index, uuid, pci.lower(), capability, name) for index, uuid, pci, capability, name in seen],
+                         [(gpu["index"], gpu["uuid"], gpu["pci"].lower().removeprefix("0000"), gpu["capability"], gpu["name"])
+                          for gpu in machine.gpus])
+
+    def test_what_one_process_holds_another_lacks(self):
+        folder = temporary_folder(type(self))
+        shared = {"DROVER_SIM_LIVE": str(folder / "live")}
+        profile = PROFILES["k80"]
+        alone = self.check(profile, "fill", "64", **shared)
+        self.assertEqual(alone.status, 0, alone)
+        with subprocess.Popen([CUDA_CHECK, "hold", "8000", "sleep", "600"], stdout=subprocess.PIPE, text=True,
+                              env=client_environment(profile, **shared)) as holder:
+            try:
+                self.assertEqual(holder.stdout.readline(), "held 8000\n")
+                refused = self.check(profile, "hold", "8000", **shared)
+                self.assertEqual((refused.status, refused.err), (2, "cuda_check: no room for 8000 MiB\n"))
+                self.assertEqual(self.check(profile, "gpu", "1", "hold", "8000", **shared).status, 0)
+            finally:
+                holder.kill()
+        self.assertEqual(self.check(profile, "fill", "64", **shared).out, alone.out)
 
 
 def temporary_folder(case):

@@ -5,6 +5,7 @@
 // exception leaves.
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "gpu/nvml_abi.h"
+#include "sim/activity.h"
 #include "sim/events.h"
 #include "sim/machine.h"
 
@@ -36,6 +38,10 @@ struct Call {
   const Gpu& gpu;
   const Model& model;
   const GpuFaults& faults;
+
+  /// What runs there now; each call of this looks.
+  Activity activity() const { return activity_of(faults, machine.live().current()[device.position]); }
+  Utilization utilization() const { return activity().utilization; }
 };
 
 /// Runs `body(const Session&)` when the library is initialised.
@@ -51,12 +57,24 @@ nvmlReturn_t with_session(Body body) noexcept {
   }
 }
 
+/// Waits as long as the GPU is slow, and returns the faults that are there by then. It is over with the
+/// fault.
+inline std::shared_ptr<const Faults> faults_in_time(const Machine& machine, std::size_t position) {
+  constexpr std::chrono::milliseconds kPause{5};
+  const auto began = std::chrono::steady_clock::now();
+  while (true) {
+    auto faults = machine.faults();
+    const auto rest = (*faults)[position].slow - (std::chrono::steady_clock::now() - began);
+    if (rest.count() <= 0) return faults;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(rest, kPause));
+  }
+}
+
 /// Runs `body(const Call&)` for a device of the session, unless its faults answer first.
 template <typename Body>
 nvmlReturn_t on_device(const char* function, const Session& session, const nvmlDevice_st& device, Body body) {
-  const auto all_faults = session.machine->faults();
+  const auto all_faults = faults_in_time(*session.machine, device.position);
   const auto& faults = (*all_faults)[device.position];
-  if (faults.slow.count() > 0) std::this_thread::sleep_for(faults.slow);
   if (faults.lost || faults.absent) return NVML_ERROR_GPU_IS_LOST;
   if (const auto code = faults.failure(function)) return static_cast<nvmlReturn_t>(*code);
   return body(Call{session, *session.machine, device, *device.gpu, device.gpu->model, faults});

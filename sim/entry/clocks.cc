@@ -24,7 +24,7 @@ unsigned int max_clock(const Model& model, nvmlClockType_t type) {
 }
 
 unsigned int current_clock(const Call& call, nvmlClockType_t type) {
-  if (type == NVML_CLOCK_MEM || busy(call.faults)) return max_clock(call.model, type);
+  if (type == NVML_CLOCK_MEM || busy(call.utilization())) return max_clock(call.model, type);
   return static_cast<unsigned int>(call.model.clock_idle_mhz);
 }
 
@@ -51,7 +51,7 @@ nvmlReturn_t engine(const char* function, nvmlDevice_t device, int compute_major
     if (period_us == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
     if (call.model.compute_major < compute_major || !tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
     *period_us = kSamplePeriodUs;
-    return answer(percent, used == nullptr ? 0 : call.faults.utilization.*used);
+    return answer(percent, used == nullptr ? 0 : call.utilization().*used);
   });
 }
 
@@ -63,13 +63,13 @@ unsigned long long now_us() {
 }
 
 std::optional<unsigned int> load_of(const Call& call, unsigned int Utilization::* used) {
-  return tells_load(call) ? std::optional(call.faults.utilization.*used) : std::nullopt;
+  return tells_load(call) ? std::optional(call.utilization().*used) : std::nullopt;
 }
 
 std::optional<unsigned int> sample_of(const Call& call, nvmlSamplingType_t type) {
   switch (type) {
     case NVML_TOTAL_POWER_SAMPLES:
-      return power_mw(call.model, call.faults);
+      return power_mw(call.model, call.utilization());
     case NVML_GPU_UTILIZATION_SAMPLES:
       return load_of(call, &Utilization::sm);
     case NVML_MEMORY_UTILIZATION_SAMPLES:
@@ -88,11 +88,16 @@ std::optional<unsigned int> sample_of(const Call& call, nvmlSamplingType_t type)
 }
 
 unsigned long long clock_reasons(const Call& call) {
-  return busy(call.faults) ? nvmlClocksThrottleReasonNone : nvmlClocksThrottleReasonGpuIdle;
+  return busy(call.utilization()) ? nvmlClocksThrottleReasonNone : nvmlClocksThrottleReasonGpuIdle;
 }
 
 nvmlPstates_t performance_state(const Call& call) {
-  return busy(call.faults) ? NVML_PSTATE_0 : NVML_PSTATE_8;
+  return busy(call.utilization()) ? NVML_PSTATE_0 : NVML_PSTATE_8;
+}
+
+unsigned int temperature_of(const Call& call) {
+  if (const auto& stated = call.faults.temperature_c) return static_cast<unsigned int>(*stated);
+  return temperature_c(call.model, call.utilization());
 }
 
 unsigned int limit_mw(const Model& model) {
@@ -173,7 +178,7 @@ nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableSta
 }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* milliwatts) {
   return get(__func__, device, milliwatts,
-             [](const Call& call) { return power_mw(call.model, call.faults); });
+             [](const Call& call) { return power_mw(call.model, call.utilization()); });
 }
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int* milliwatts) {
   return get(__func__, device, milliwatts, [](const Call& call) { return limit_mw(call.model); });
@@ -205,8 +210,7 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
                                       unsigned int* degrees) {
   if (sensor != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-  return get(__func__, device, degrees,
-             [](const Call& call) { return temperature_c(call.model, call.faults); });
+  return get(__func__, device, degrees, temperature_of);
 }
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t* temperature) {
   return with_device(__func__, device, [&](const Call& call) {
@@ -214,7 +218,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t
     if (temperature->version != NVML_STRUCT_VERSION(Temperature, 1))
       return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (temperature->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-    return answer(&temperature->temperature, temperature_c(call.model, call.faults));
+    return answer(&temperature->temperature, temperature_of(call));
   });
 }
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
@@ -238,7 +242,8 @@ nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int* count) {
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization) {
   return with_device(__func__, device, [&](const Call& call) {
     if (!tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
-    return answer(utilization, nvmlUtilization_t{call.faults.utilization.sm, call.faults.utilization.memory});
+    const auto now = call.utilization();
+    return answer(utilization, nvmlUtilization_t{now.sm, now.memory});
   });
 }
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* percent,

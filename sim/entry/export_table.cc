@@ -36,7 +36,7 @@ nvmlReturn_t distance_of_pci_devices(const char* a, const char* b, unsigned int*
 /// is not known, so only GPUs that nothing runs on can tell it.
 nvmlReturn_t list_processes(nvmlDevice_t device, unsigned int* count, void*) {
   return with_device(__func__, device, [&](const Call& call) {
-    return call.faults.processes.empty() ? answer(count, 0) : NVML_ERROR_NOT_SUPPORTED;
+    return call.activity().processes.empty() ? answer(count, 0) : NVML_ERROR_NOT_SUPPORTED;
   });
 }
 

@@ -101,7 +101,7 @@ std::optional<std::uint64_t> power_field(const Call& call, unsigned int field, u
   switch (field) {
     case NVML_FI_DEV_POWER_AVERAGE:
     case NVML_FI_DEV_POWER_INSTANT:
-      return power_mw(call.model, call.faults);
+      return power_mw(call.model, call.utilization());
     case NVML_FI_DEV_POWER_MIN_LIMIT:
       return 1000 * call.model.power_min_w;
     default:

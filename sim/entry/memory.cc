@@ -9,18 +9,13 @@ namespace {
 constexpr std::uint64_t kMib = 1 << 20;
 
 std::uint64_t used_bytes(const Call& call) {
-  std::uint64_t used = 0;
-  for (const auto& process : call.faults.processes) used += process.memory_mib * kMib;
-  return std::min(used, (call.model.memory_mib - call.model.reserved_mib) * kMib);
+  return std::min(call.activity().used_bytes(), (call.model.memory_mib - call.model.reserved_mib) * kMib);
 }
 
 /// Of the GPU instance, whose compute instances share its memory.
 nvmlMemory_t memory_of(const Call& call, const MigPart& part) {
   const auto total = part.instance.profile.memory_mib * kMib;
-  std::uint64_t used = 0;
-  for (const auto& process : call.faults.processes)
-    if (process.gpu_instance == part.instance.id) used += process.memory_mib * kMib;
-  used = std::min(used, total);
+  const auto used = std::min(call.activity().used_bytes(part.instance.id), total);
   return {total, total - used, used};
 }
 

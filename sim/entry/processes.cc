@@ -1,4 +1,4 @@
-// What runs on a GPU: the fault file's `processes`, all of them compute.
+// What runs on a GPU: the fault file's `processes` and those that live, all of them compute.
 
 #include "sim/entry/mig_call.h"
 
@@ -6,11 +6,11 @@ using namespace drover::sim;
 
 namespace {
 
-void fill(const Process& process, nvmlProcessInfo_v1_t& info) {
-  info = {process.pid, process.memory_mib << 20};
+void fill(const RunningProcess& process, nvmlProcessInfo_v1_t& info) {
+  info = {process.pid, process.bytes};
 }
-void fill(const Process& process, nvmlProcessInfo_v2_t& info) {
-  info = {process.pid, process.memory_mib << 20, process.gpu_instance.value_or(NVML_NO_INSTANCE_ID),
+void fill(const RunningProcess& process, nvmlProcessInfo_v2_t& info) {
+  info = {process.pid, process.bytes, process.gpu_instance.value_or(NVML_NO_INSTANCE_ID),
           process.compute_instance.value_or(NVML_NO_INSTANCE_ID)};
 }
 
@@ -19,14 +19,16 @@ nvmlReturn_t compute_processes(const char* function, nvmlDevice_t device, unsign
                                Info* out) noexcept {
   const auto list = [&](const Call& call, auto is_there) {
     std::vector<Info> infos;
-    for (const auto& process : call.faults.processes)
+    const auto activity = call.activity();
+    for (const auto& process : activity.processes)
       if (is_there(process)) fill(process, infos.emplace_back());
     return answer_list(count, out, infos);
   };
   return with_device_or_part(
-      function, device, [&](const Call& call) { return list(call, [](const Process&) { return true; }); },
+      function, device,
+      [&](const Call& call) { return list(call, [](const RunningProcess&) { return true; }); },
       [&](const Call& call, const MigPart& part) {
-        return list(call, [&](const Process& process) {
+        return list(call, [&](const RunningProcess& process) {
           return process.gpu_instance == part.instance.id && process.compute_instance == part.compute.id;
         });
       });
@@ -76,22 +78,16 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uns
   return no_processes(__func__, device, count);
 }
 
-// Processes that do not say what they do share the GPU's load evenly.
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
                                              unsigned int* count, unsigned long long last_seen) {
   return with_device(__func__, device, [&](const Call& call) {
-    const auto& processes = call.faults.processes;
     if (!tells_load(call)) return NVML_ERROR_NOT_SUPPORTED;
-    if (processes.empty()) return NVML_ERROR_NOT_FOUND;
-    const auto& all = call.faults.utilization;
-    const auto number = static_cast<unsigned int>(processes.size());
-    const Utilization share{all.sm / number, all.memory / number, all.encoder / number, all.decoder / number};
+    const auto activity = call.activity();
+    if (activity.processes.empty()) return NVML_ERROR_NOT_FOUND;
     std::vector<nvmlProcessUtilizationSample_t> values;
-    values.reserve(processes.size());
-    for (const auto& process : processes) {
-      const auto& its = process.utilization.value_or(share);
-      values.push_back({process.pid, last_seen + 1, its.sm, its.memory, its.encoder, its.decoder});
-    }
+    values.reserve(activity.processes.size());
+    for (const auto& [pid, bytes, its, gpu_instance, compute_instance] : activity.processes)
+      values.push_back({pid, last_seen + 1, its.sm, its.memory, its.encoder, its.decoder});
     return answer_list(count, samples, values);
   });
 }

@@ -82,9 +82,10 @@ json mounts(const Launch& launch, const image::Image* image, const BundleFacts& 
   auto all = system_mounts(launch.task, facts);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (image != nullptr && facts.driver_volume)
-    all.push_back(mount(facts.driver_volume->destination, "bind", facts.driver_volume->source,
-                        {"rbind", "ro", "nosuid", "nodev"}));
+  if (image == nullptr) return all;
+  for (const auto& part : facts.driver_volume)
+    all.push_back(mount(part.destination, "bind", part.source,
+                        {"rbind", part.writable ? "noexec" : "ro", "nosuid", "nodev"}));
   return all;
 }
 

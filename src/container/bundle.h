@@ -20,17 +20,17 @@ namespace drover::container {
 
 /// What the specification depends on besides the launch.
 struct BundleFacts {
-  std::string root;                            ///< where the root file system will be mounted, absolute
-  std::string sandbox;                         ///< on the host, absolute
-  std::string init;                            ///< on the host: see place_init()
-  std::string filter;                          ///< on the host: see place_filters()
-  std::string cgroup;                          ///< "/drover/<id>"
-  std::optional<ReadOnlyMount> driver_volume;  ///< when this container gets it (gets_driver_volume)
-  cdi::Edits driver_files;                     ///< when this container gets them (gets_driver_files)
+  std::string root;                          ///< where the root file system will be mounted, absolute
+  std::string sandbox;                       ///< on the host, absolute
+  std::string init;                          ///< on the host: see place_init()
+  std::string filter;                        ///< on the host: see place_filters()
+  std::string cgroup;                        ///< "/drover/<id>"
+  std::vector<HostMount> driver_volume;      ///< when this container gets it (gets_driver_volume)
+  cdi::Edits driver_files;                   ///< when this container gets them (gets_driver_files)
   bool compat = true;                        ///< the image's forward compatibility package comes before that
   IdMap ids;                                 ///< of the machine, for those of the container
   User user;                                 ///< whom the first process runs as, in the container's own terms
-  std::vector<ReadOnlyMount> files;          ///< single files, shown read-only: /etc/resolv.conf …
+  std::vector<HostMount> files;              ///< single files, shown read-only: /etc/resolv.conf …
   std::string apparmor_profile;              ///< that is loaded; "": none
   std::optional<SelinuxLabels> selinux;      ///< of a container with an image
   std::string network;                       ///< path of its network namespace; "": the machine's own

@@ -16,6 +16,7 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -34,8 +35,9 @@ Launch with_gpus() {
   launch.gpu_devices = {{"/dev/nvidia1", 195, 1, 0666}, {"/dev/nvidia5", 195, 5, 0666}};
   launch.gpu_uuids = {"GPU-b", "GPU-f"};
   launch.driver.control_devices = {{"/dev/nvidiactl", 195, 255, 0666}};
-  launch.driver.volume = []() -> Result<ReadOnlyMount> {
-    return ReadOnlyMount{"/state/driver/nvidia_390.30", "/usr/local/nvidia"};
+  launch.driver.volume = []() -> Result<std::vector<HostMount>> {
+    return std::vector<HostMount>{{"/state/driver/nvidia_390.30", "/usr/local/nvidia"},
+                                  {"/state/live", "/usr/local/nvidia/share/live", true}};
   };
   return launch;
 }
@@ -160,9 +162,11 @@ TEST(Specification, RootOfAContainerIsAnOrdinaryUserWhereIdsAreGiven) {
 
 TEST(Specification, MountsTheDriverVolumeReadOnlyWhenTheImageAsks) {
   auto image = an_image();
-  EXPECT_THAT(binds(with_gpus(), &image),
-              Contains(BindPlan{
-                  "/state/driver/nvidia_390.30", "/usr/local/nvidia", {"rbind", "ro", "nosuid", "nodev"}}));
+  EXPECT_THAT(
+      binds(with_gpus(), &image),
+      IsSupersetOf(
+          {BindPlan{"/state/driver/nvidia_390.30", "/usr/local/nvidia", {"rbind", "ro", "nosuid", "nodev"}},
+           BindPlan{"/state/live", "/usr/local/nvidia/share/live", {"rbind", "noexec", "nosuid", "nodev"}}}));
   image.config.labels.clear();
   EXPECT_THAT(destinations(binds(with_gpus(), &image)), Not(Contains("/usr/local/nvidia")));
   EXPECT_THAT(destinations(binds(with_gpus(), nullptr)), Not(Contains("/usr/local/nvidia")));

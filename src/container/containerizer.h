@@ -28,17 +28,19 @@
 
 namespace drover::container {
 
-/// A host folder that the container gets read-only: the driver volume at /usr/local/nvidia.
-struct ReadOnlyMount {
+/// A folder or file of the host that the container gets.
+struct HostMount {
   std::string source;
   std::string destination;
+  bool writable = false;
 };
 
 /// What of the host's driver goes with the GPUs. Used only when the task was given GPUs.
 struct DriverSupply {
   std::vector<gpu::DeviceNode> control_devices;  ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools
-  /// Makes the driver volume ready. Called only for images that want it (driver::wants_volume).
-  std::function<Result<ReadOnlyMount>()> volume;
+  /// Makes the driver volume ready: it is the first, at /usr/local/nvidia, and the others lie in it. Called
+  /// only for images that want it (driver::wants_volume).
+  std::function<Result<std::vector<HostMount>>()> volume;
   /// Finds the driver's files: as mounts at their own paths, and the hooks that make them be found, as a CDI
   /// specification has them. Called only for tasks with an image.
   std::function<Result<cdi::Edits>()> files;

@@ -50,8 +50,8 @@ bool is_bridged(const Launch& launch) {
 
 /// How programs in the container find names. An image-less task has the machine's own files anyway; what is
 /// not on the machine cannot be covered there.
-Result<std::vector<ReadOnlyMount>> network_files(const Directory& folder, const Launch& launch) {
-  std::vector<ReadOnlyMount> files;
+Result<std::vector<HostMount>> network_files(const Directory& folder, const Launch& launch) {
+  std::vector<HostMount> files;
   const bool bridged = is_bridged(launch);
   if (bridged) {
     DROVER_CHECK_OK(replace_file(folder, kHosts, hosts_text(*hostname_of(launch.task)), 0644));

@@ -39,7 +39,7 @@ TEST(VolumePlan, TheDriverVolumeIsNotCovered) {
   image.config.labels["com.nvidia.volumes.needed"] = "nvidia_driver";
   Launch launch;
   launch.gpu_devices.push_back({});
-  launch.driver.volume = [] { return ReadOnlyMount{}; };
+  launch.driver.volume = [] { return std::vector<HostMount>{}; };
   for (const char* path : {"/usr", "/usr/local", "/usr/local/nvidia", "/usr/local/nvidia/lib"}) {
     launch.task.volumes = {{path, "/srv/data", false}};
     EXPECT_FALSE(plan_volumes(launch, &image, "/s")) << path;

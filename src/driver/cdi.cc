@@ -48,8 +48,9 @@ cdi::Edits edits_of_nodes(const std::vector<gpu::DeviceNode>& nodes, const std::
 cdi::Edits edits_of_files(const HostFiles& files, const std::string& program) {
   cdi::Edits edits;
   for (const auto& file : files.files) {
-    cdi::Mount mount{file.source, file.destination, "", {"ro", "nosuid", "nodev", "rbind", "rprivate"}};
-    if (file.socket) mount.options.push_back("noexec");
+    const auto* access = file.writable ? "rw" : "ro";
+    cdi::Mount mount{file.source, file.destination, "", {access, "nosuid", "nodev", "rbind", "rprivate"}};
+    if (file.socket || file.writable) mount.options.push_back("noexec");
     edits.mounts.push_back(std::move(mount));
   }
   std::vector<std::string> links;

@@ -29,7 +29,8 @@ CdiInput two_gpus() {
   input.inventory.devices[1].unhealthy = "GPU is lost";
   input.control_nodes = {{"/dev/nvidiactl", 195, 255}, {"/dev/nvidia-uvm", 508, 0}};
   input.files.files = {{"/host/usr/lib/libcuda.so.390.30", "/usr/lib/libcuda.so.390.30", false},
-                       {"/run/nvidia-persistenced/socket", "/run/nvidia-persistenced/socket", true}};
+                       {"/run/nvidia-persistenced/socket", "/run/nvidia-persistenced/socket", true},
+                       {"/state/live", "/share/live", false, true}};
   input.files.links = {{"/usr/lib/libcuda.so.1", "libcuda.so.390.30"}};
   input.files.libraries = {"/usr/lib/libcuda.so.1"};
   input.program = "/usr/bin/drover";
@@ -88,11 +89,12 @@ TEST(CdiTest, ControlDevicesAndTheDriversFilesGoWithEveryGpu) {
   ASSERT_EQ(edits["deviceNodes"].size(), 2U);
   EXPECT_EQ(edits["deviceNodes"][0]["path"], "/dev/nvidiactl");
   EXPECT_EQ(edits["deviceNodes"][0]["hostPath"], "/var/lib/drover/sim/dev/nvidiactl");
-  ASSERT_EQ(edits["mounts"].size(), 2U);
+  ASSERT_EQ(edits["mounts"].size(), 3U);
   EXPECT_EQ(edits["mounts"][0]["hostPath"], "/host/usr/lib/libcuda.so.390.30");
   EXPECT_EQ(edits["mounts"][0]["containerPath"], "/usr/lib/libcuda.so.390.30");
   EXPECT_EQ(edits["mounts"][0]["options"], json({"ro", "nosuid", "nodev", "rbind", "rprivate"}));
   EXPECT_THAT(edits["mounts"][1]["options"].get<std::vector<std::string>>(), testing::Contains("noexec"));
+  EXPECT_EQ(edits["mounts"][2]["options"], json({"rw", "nosuid", "nodev", "rbind", "rprivate", "noexec"}));
 }
 
 TEST(CdiTest, HooksAreDroversOwnAndGetNothingOfTheContainersEnvironment) {

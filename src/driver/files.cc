@@ -71,6 +71,7 @@ class Finder {
   Finder(const Root& root, const FindOptions& options) : root_(root), options_(options) {
     found_.root = options.root;
     found_.version = options.version;
+    found_.shared = options.shared_files;
   }
 
   Result<DriverFiles> find() {

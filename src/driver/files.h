@@ -34,11 +34,20 @@ struct DriverLink {
   bool operator==(const DriverLink&) const = default;
 };
 
+/// A file of the host that containers may write: no copy of it would do.
+struct SharedFile {
+  std::string source;  ///< on the host
+  std::string name;    ///< in the volume: "share/drover-sim/live"
+
+  bool operator==(const SharedFile&) const = default;
+};
+
 struct DriverFiles {
   std::string root;
   std::string version;
   std::vector<DriverFile> files;     ///< by destination, each once
   std::vector<DriverLink> links;     ///< by path
+  std::vector<SharedFile> shared;    ///< in the volume are empty files, for them to be mounted at
   std::vector<std::string> skipped;  ///< what was found and left out, with the reason, for people; sorted
 };
 
@@ -47,6 +56,7 @@ struct FindOptions {
   std::string version;  ///< of the kernel's driver: files of other versions are stale. "": the library tells
   std::vector<std::string>
       data_files;  ///< more files, relative to the root, for the same place in the volume
+  std::vector<SharedFile> shared_files;
 };
 
 /// kNotFound when there is no driver below the root, or only one of another version.

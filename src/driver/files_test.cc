@@ -216,13 +216,16 @@ TEST(FindTest, ProgramsAndDataComeAlong) {
   tree.file("usr/lib/nvidia/current/nvidia-smi", "program").file("share/drover-sim/profile.yaml", "name: x");
   tree.link("usr/bin/nvidia-smi", "/usr/lib/nvidia/current/nvidia-smi");
   tree.file("usr/sbin/nvidia-cuda-mps-server", "program").file("usr/bin/nvidia-settings", "not needed");
-  const auto files = find({.root = tree.root(), .data_files = {"share/drover-sim/profile.yaml"}});
+  const SharedFile live{"/state/live", "share/drover-sim/live"};
+  const auto files =
+      find({.root = tree.root(), .data_files = {"share/drover-sim/profile.yaml"}, .shared_files = {live}});
   ASSERT_TRUE(files) << to_string(files.error());
   EXPECT_THAT(files->files,
               ElementsAre(DriverFile{"/usr/sbin/nvidia-cuda-mps-server", "bin/nvidia-cuda-mps-server", true},
                           DriverFile{"/usr/lib/nvidia/current/nvidia-smi", "bin/nvidia-smi", true},
                           DriverFile{"/usr/lib64/libcuda.so.390.30", "lib64/libcuda.so.390.30"},
                           DriverFile{"/share/drover-sim/profile.yaml", "share/drover-sim/profile.yaml"}));
+  EXPECT_THAT(files->shared, ElementsAre(live));
   EXPECT_FALSE(find({.root = tree.root(), .data_files = {"share/missing"}}));
 }
 

@@ -32,6 +32,8 @@ constexpr std::array kVulkan = {"vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nv
                                 "vulkan/icd.d/nvidia_icd.x86_64.json",
                                 "vulkan/icd.d/nvidia_icd.aarch64.json"};
 constexpr std::array kDataFolders = {"/etc", "/usr/local/share", "/usr/share"};
+// In images whose /lib64 is a link, a library finds what is beside it below /usr.
+constexpr std::array kDataRoots = {"/", "/usr/"};
 constexpr std::array kSockets = {"/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"};
 
 std::string base_name(const std::string& path) {
@@ -74,7 +76,10 @@ class HostFinder {
     add_descriptions();
     add_sockets();
     for (const auto& name : options_.data_files)
-      for (const auto* folder : {"/", "/usr/"}) add("/" + name, folder + name);
+      for (const auto* folder : kDataRoots) add("/" + name, folder + name);
+    for (const auto& file : options_.shared_files)
+      for (const auto* folder : kDataRoots)
+        files_.try_emplace(folder + file.name, HostFile{file.source, folder + file.name, false, true});
     return result();
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "driver/files.h"
 
 namespace drover::driver {
 
@@ -16,6 +17,7 @@ struct HostFile {
   std::string source;       ///< on the host, without symbolic links: "<root>/usr/lib64/libcuda.so.535.216.03"
   std::string destination;  ///< in the container: "/usr/lib64/libcuda.so.535.216.03"
   bool socket = false;
+  bool writable = false;
 
   bool operator==(const HostFile&) const = default;
 };
@@ -44,9 +46,9 @@ struct HostFilesOptions {
   std::string kernel_release;  ///< as uname(2) says: firmware may lie below it
   /// Where the kernel looks for firmware first: its parameter firmware_class.path. "" for nowhere else.
   std::string firmware_folder;
-  /// More files, relative to the root. They are shown below /usr too: there a library finds what is beside it
-  /// in images whose /lib64 is a link.
+  /// More files, relative to the root. They are shown below /usr too.
   std::vector<std::string> data_files;
+  std::vector<SharedFile> shared_files;  ///< they are shown in the same two places
 };
 
 /// kNotFound when there is no driver below the root, or only one of another version.

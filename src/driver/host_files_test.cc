@@ -156,6 +156,16 @@ TEST_F(HostFilesTest, NothingOutsideOfTheRootIsTaken) {
   EXPECT_THAT(destinations_of(found()), Not(Contains("/usr/bin/nvidia-smi")));
 }
 
+TEST_F(HostFilesTest, FilesThatContainersWriteAreNotOfTheRoot) {
+  const auto files = find_host_files({.root = tree_.root(),
+                                      .host_root = "/on/host",
+                                      .shared_files = {{"/state/live", "share/drover-sim/live"}}});
+  for (const std::string folder : {"/", "/usr/"})
+    EXPECT_THAT(files.value().files, Contains(HostFile{.source = "/state/live",
+                                                       .destination = folder + "share/drover-sim/live",
+                                                       .writable = true}));
+}
+
 TEST_F(HostFilesTest, AnotherVersionIsNoDriver) {
   EXPECT_EQ(find_host_files({.root = tree_.root(), .version = "550.54"}).error().kind, ErrorKind::kNotFound);
 }

@@ -48,7 +48,8 @@ Result<std::string> describe(const DriverFiles& files, const Root& root) {
   }
   auto links = nlohmann::json::object();
   for (const auto& link : files.links) links[link.path] = link.target;
-  const nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
+  nlohmann::json manifest{{"version", files.version}, {"files", list}, {"links", links}};
+  for (const auto& shared : files.shared) manifest["shared"].push_back(shared.name);
   // File names are bytes: whatever is not UTF-8 in them must not throw.
   return to_text(manifest, 1) + "\n";
 }
@@ -95,12 +96,18 @@ Status make_folder(const Directory& volume, const std::string& path) {
   return {};
 }
 
+Status make_place(const SharedFile& file, const Directory& volume) {
+  return volume.open_file(file.name, O_WRONLY | O_CREAT | O_EXCL, 0444).map([](auto&&) {});
+}
+
 /// Every folder of the volume, parents first.
 std::set<std::string> folders_of(const DriverFiles& files) {
   std::set<std::string> folders{"bin", "lib", "lib64"};
-  for (const auto& file : files.files)
-    for (auto folder = folder_of(file.destination); !folder.empty(); folder = folder_of(folder))
-      folders.insert(folder);
+  const auto add = [&](const std::string& path) {
+    for (auto folder = folder_of(path); !folder.empty(); folder = folder_of(folder)) folders.insert(folder);
+  };
+  for (const auto& file : files.files) add(file.destination);
+  for (const auto& file : files.shared) add(file.name);
   return folders;
 }
 
@@ -111,6 +118,7 @@ Status fill(const DriverFiles& files, const Root& root, const std::string& manif
   const auto folders = folders_of(files);
   for (const auto& folder : folders) DROVER_CHECK_OK(make_folder(volume, folder));
   for (const auto& file : files.files) DROVER_CHECK_OK(copy_file(root, file, volume));
+  for (const auto& file : files.shared) DROVER_CHECK_OK(make_place(file, volume));
   for (const auto& link : files.links)
     if (::symlinkat(link.target.c_str(), volume.fd(), link.path.c_str()) != 0)
       return fail_errno(fmt::format("Failed to link '{}/{}'", volume.path(), link.path), errno);

@@ -98,6 +98,17 @@ TEST_F(VolumeTest, HoldsEverythingInItsPlace) {
   EXPECT_THAT(names_in(folder()), ElementsAre(".lock", "nvidia_390.30"));
 }
 
+TEST_F(VolumeTest, WhatContainersWriteHasAPlaceToBeMountedAt) {
+  ASSERT_TRUE(build());
+  auto with_shared = files();
+  with_shared.shared = {{"/state/live", "share/drover-sim/live"}};
+  const auto built = build_volume(with_shared, folder());
+  ASSERT_TRUE(built) << to_string(built.error());
+  EXPECT_FALSE(built->reused) << "the one that was there has no such place";
+  EXPECT_EQ(*read_file(volume() + "/share/drover-sim/live"), "");
+  EXPECT_TRUE(build_volume(with_shared, folder())->reused);
+}
+
 TEST_F(VolumeTest, CompleteVolumeIsReused) {
   ASSERT_TRUE(build());
   struct stat before{};

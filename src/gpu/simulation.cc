@@ -1,12 +1,19 @@
 #include "gpu/simulation.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "base/decode.h"
 #include "base/files.h"
@@ -14,6 +21,7 @@
 #include "gpu/mig_nodes.h"
 #include "gpu/nvml.h"
 #include "gpu/simulated_devices.h"
+#include "sim/live.h"
 #include "sim/profile.h"
 
 namespace drover::gpu {
@@ -22,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSuffix = ".yaml";
+constexpr const char* kCudaLibrary = "libcuda.so.1";
 constexpr const char* kDataFile = "share/drover-sim/profile.yaml";  // from the folder above the library's
 constexpr std::uint64_t kLargestLibrary = 64ULL << 20;
 
@@ -54,21 +63,33 @@ Status put_file(const Directory& folder, const std::string& name, const std::str
   return folder.write(name, content);
 }
 
+Status put_link(const Directory& folder, const std::string& name, const std::string& target) {
+  std::error_code error;
+  const auto link = fs::path(folder.path()) / name;
+  if (fs::read_symlink(link, error) == target) return {};
+  DROVER_CHECK_OK(folder.remove_tree(name));
+  fs::create_symlink(target, link, error);
+  if (error) return fail_errno(fmt::format("Failed to link '{}'", link.string()), error.value());
+  return {};
+}
+
 /// A folder that looks as if a driver of the profile's version were installed there.
-Status make_driver_root(const std::string& root, const std::string& library, const std::string& profile_text,
+Status make_driver_root(const std::string& root, const fs::path& nvml, const std::string& profile_text,
                         const std::string& version) {
-  DROVER_TRY(const auto content, read_file(library, kLargestLibrary));
-  const auto real_name = fmt::format("libnvidia-ml.so.{}", version);
+  std::map<std::string, std::string> libraries;  // the name that programs load, and the file's
+  for (const std::string name : {kNvmlLibrary, kCudaLibrary})
+    libraries[name] = name.substr(0, name.rfind('.') + 1) + version;
   DROVER_TRY(const auto folder, Directory::create(root + (sizeof(void*) == 8 ? "/lib64" : "/lib")));
   DROVER_TRY(const auto present, folder.list());
-  for (const auto& name : present)
-    if (name != real_name && name != kNvmlLibrary) DROVER_CHECK_OK(folder.remove_tree(name));
-  DROVER_CHECK_OK(put_file(folder, real_name, content));
-  std::error_code error;
-  if (const auto link = fs::path(folder.path()) / kNvmlLibrary; fs::read_symlink(link, error) != real_name) {
-    DROVER_CHECK_OK(folder.remove_tree(kNvmlLibrary));
-    fs::create_symlink(real_name, link, error);
-    if (error) return fail_errno(fmt::format("Failed to link '{}'", link.string()), error.value());
+  for (const auto& found : present)
+    if (std::ranges::none_of(libraries, [&](const auto& library) {
+          return found == library.first || found == library.second;
+        }))
+      DROVER_CHECK_OK(folder.remove_tree(found));
+  for (const auto& [name, real_name] : libraries) {
+    DROVER_TRY(const auto content, read_file(nvml.parent_path() / name, kLargestLibrary));
+    DROVER_CHECK_OK(put_file(folder, real_name, content));
+    DROVER_CHECK_OK(put_link(folder, name, real_name));
   }
   const auto data = fs::path(root) / kDataFile;
   DROVER_TRY(const auto share, Directory::create(data.parent_path()));
@@ -140,14 +161,42 @@ Result<Simulation> prepare_simulation(const std::string& profile, const std::str
 
   const auto folder = state + "/sim";
   DROVER_TRY(const auto directory, Directory::create(folder));
-  Simulation simulation{machine.name,       folder + "/driver/" + kDataFile, library,    folder + "/dev",
-                        folder + "/driver", folder + "/mig-minors",          {kDataFile}};
+  Simulation simulation{machine.name,       folder + "/driver/" + kDataFile, library,     folder + "/dev",
+                        folder + "/driver", folder + "/mig-minors",          {kDataFile}, folder + "/live"};
   DROVER_CHECK_OK(make_device_files(machine, simulation, majors_in_use(drivers)));
   DROVER_CHECK_OK(make_driver_root(simulation.driver_root, library, text, machine.driver_version));
   if (!directory.exists("faults.yaml")) DROVER_CHECK_OK(directory.write("faults.yaml", ""));
+  DROVER_CHECK_OK(keep_live_file(simulation));
   ::setenv("DROVER_SIM_PROFILE", simulation.profile_file.c_str(), 1);
   ::setenv("DROVER_SIM_FAULTS", (folder + "/faults.yaml").c_str(), 1);
+  ::setenv("DROVER_SIM_LIVE", simulation.live_file.c_str(), 1);
   return simulation;
+}
+
+Status keep_live_file(const Simulation& simulation) {
+  constexpr mode_t kEverybody = 0666;
+  const sim::LiveHeader header{sim::kLiveMagic, sim::kLiveVersion, {}};
+  const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
+  const fs::path path(simulation.live_file);
+  const std::string name = path.filename();
+  DROVER_TRY(const auto folder, Directory::open(path.parent_path()));
+  struct stat info{};
+  if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
+    DROVER_CHECK_OK(folder.remove_tree(name));
+    DROVER_CHECK_OK(folder.write(name, head, kEverybody));
+  }
+  DROVER_TRY(const auto file, folder.open_file(name, O_RDWR | O_NONBLOCK));
+  const auto is_right = [&] {
+    std::array<char, sizeof header> found{};
+    return ::pread(file.get(), found.data(), found.size(), 0) == ssize_t{sizeof header} &&
+           std::string_view(found.data(), found.size()) == head;
+  };
+  if (::fchmod(file.get(), kEverybody) != 0 || ::fstat(file.get(), &info) != 0 ||
+      (info.st_size != off_t{sizeof(sim::LiveState)} &&
+       ::ftruncate(file.get(), sizeof(sim::LiveState)) != 0) ||
+      (!is_right() && ::pwrite(file.get(), &header, sizeof header, 0) != ssize_t{sizeof header}))
+    return fail_errno(fmt::format("Failed to make '{}' as it must be", path.string()), errno);
+  return {};
 }
 
 }  // namespace drover::gpu

@@ -16,10 +16,13 @@
 
 namespace drover::gpu {
 
+/// Where the live file is in containers, from the folder above the libraries'.
+inline constexpr const char* kLiveFileInside = "share/drover-sim/live";
+
 /// Where the simulator's parts lie. Earlier folders are preferred.
 struct SimulatorPlaces {
   std::vector<std::string> profile_folders;
-  std::vector<std::string> libraries;
+  std::vector<std::string> libraries;  ///< NVML; CUDA lies beside it
 };
 /// Beside the running program, as built or as installed.
 Result<SimulatorPlaces> simulator_places();
@@ -32,6 +35,7 @@ struct Simulation {
   std::string driver_root;              ///< for driver::find
   std::string mig_minors;               ///< for mig_nodes.h: stands for the driver's file
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
+  std::string live_file;                ///< sim/live.h; what containers have at kLiveFileInside, to write
 };
 
 /// The names of those that are installed.
@@ -42,9 +46,14 @@ Result<std::string> profile_file(const std::string& name, const SimulatorPlaces&
 Result<MachineFacts> machine_of_profile(const std::string& name);
 
 /// `profile` is a known name or the path of a file. Makes or completes <state>/sim: dev/ (195:N and so on),
-/// driver/ and faults.yaml, which is kept. kNotFound for an unknown profile or a simulator that is not
-/// installed, kPermissionDenied when device nodes may not be made. Doing it again changes nothing.
+/// driver/, faults.yaml, which is kept, and the live file, which containers that run may have. kNotFound for
+/// an unknown profile or a simulator that is not installed, kPermissionDenied when device nodes may not be
+/// made. Doing it again changes nothing.
 Result<Simulation> prepare_simulation(const std::string& profile, const std::string& state,
                                       const SimulatorPlaces& places);
+
+/// Makes the live file as it must be, if somebody has cut it, made it longer or spoilt its head: every
+/// container with a simulated GPU may. What processes hold stays. Thread safe.
+Status keep_live_file(const Simulation& simulation);
 
 }  // namespace drover::gpu

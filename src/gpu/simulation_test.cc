@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "base/fake_tree.h"
@@ -14,6 +15,7 @@
 #include "gpu/device_files.h"
 #include "gpu/discovery.h"
 #include "gpu/simulated_devices.h"
+#include "sim/live.h"
 
 namespace drover::gpu {
 namespace {
@@ -95,9 +97,50 @@ TEST_F(SimulationTest, AnotherProfileTakesThePlaceWholly) {
   ASSERT_TRUE(simulation) << to_string(simulation.error());
   EXPECT_THAT(names_in(simulation->device_folder),
               ElementsAre("nvidia-uvm", "nvidia-uvm-tools", "nvidia0", "nvidiactl"));
-  EXPECT_THAT(names_in(simulation->driver_root + "/lib64"),
-              ElementsAre("libnvidia-ml.so.1", "libnvidia-ml.so.390.30"));
+  EXPECT_THAT(
+      names_in(simulation->driver_root + "/lib64"),
+      ElementsAre("libcuda.so.1", "libcuda.so.390.30", "libnvidia-ml.so.1", "libnvidia-ml.so.390.30"));
   EXPECT_THAT(*read_file(simulation->profile_file), HasSubstr("name: k40m"));
+}
+
+TEST_F(SimulationTest, TheLiveFileIsForEverybodyAndIsKeptAsItMustBe) {
+  const auto mask = ::umask(077);
+  const auto simulation = prepare_simulation("k80", state_.root(), kPlaces);
+  ::umask(mask);
+  ASSERT_TRUE(simulation) << to_string(simulation.error());
+  const fs::path file = simulation->live_file;
+  struct stat made{};
+  ASSERT_EQ(::lstat(file.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode, S_IFREG | 0666U);
+  const auto right = *read_file(file, sizeof(sim::LiveState));
+  for (const std::string& spoilt : {std::string(), std::string("short"), std::string(right.size(), '\0')}) {
+    std::ofstream(file) << spoilt;
+    ASSERT_TRUE(keep_live_file(*simulation));
+    EXPECT_EQ(*read_file(file, sizeof(sim::LiveState)), right);
+  }
+  fs::resize_file(file, 4ULL << 30);
+  ASSERT_EQ(::chmod(file.c_str(), 0), 0);
+  ASSERT_TRUE(prepare_simulation("k40m", state_.root(), kPlaces));
+  struct stat kept{};
+  ASSERT_EQ(::lstat(file.c_str(), &kept), 0);
+  EXPECT_EQ(kept.st_ino, made.st_ino) << "containers that run have it";
+  EXPECT_EQ(kept.st_size, made.st_size);
+  EXPECT_EQ(kept.st_mode, made.st_mode);
+}
+
+TEST_F(SimulationTest, AMachineWithoutGpusIsOneToo) {
+  FakeTree elsewhere;
+  elsewhere.file("none.yaml",
+                 "{name: none, driver: {version: '535.1', cuda: '12.2'}, models: {}, gpus: [], "
+                 "host: {cpus: 1, memory_mib: 64, disk_mib: 64, numa: [{node: 0, cpus: '0'}]}}");
+  const auto simulation = prepare_simulation(elsewhere / "none.yaml", state_.root(), kPlaces);
+  ASSERT_TRUE(simulation) << to_string(simulation.error());
+  EXPECT_THAT(names_in(simulation->device_folder),
+              ElementsAre("nvidia-uvm", "nvidia-uvm-tools", "nvidiactl"));
+  const auto inventory = discover(Nvml::load(simulation->nvml_library),
+                                  {.kernel = std::nullopt, .simulation = simulation->profile});
+  EXPECT_TRUE(inventory.devices.empty());
+  EXPECT_TRUE(inventory.problems.empty());
 }
 
 TEST_F(SimulationTest, TakesThePathOfAProfile) {

@@ -85,7 +85,9 @@ kube::PoolFacts KubeGpus::pool_facts(const kube::PluginDevices& devices, kube::C
   }
   facts.parts.control_nodes = supply->control_devices;
   if (cdi == kube::CdiSupport::kYes) return facts;
-  if (const auto volume = supply->volume()) facts.parts.driver_volume = volume->source;
+  if (const auto volume = supply->volume())
+    for (const auto& part : *volume)
+      facts.parts.driver_volume.push_back({part.destination, part.source, part.writable});
   return facts;
 }
 

@@ -31,9 +31,9 @@ struct BodyFacts {
   std::string init;           ///< on the host: see place_init()
   std::string entered = "/";  ///< by the engine, as root: nothing that a user could lead elsewhere
   std::string device_folder;  ///< where node n of device_nodes_of() lies as "<n>"
-  std::optional<ReadOnlyMount> driver_volume;
-  bool compat = true;  ///< check_driver
-  User user;           ///< in the container's own terms
+  std::vector<HostMount> driver_volume;  ///< when this container gets it
+  bool compat = true;                    ///< check_driver
+  User user;                             ///< in the container's own terms
   std::vector<VolumePlan> volumes;
   std::string volume_folder;  ///< where expose_volumes() mounts them, and the sandbox
   std::string cpuset;         ///< CPUs that it is pinned to: "0-3,8"; "" when it floats

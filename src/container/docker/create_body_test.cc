@@ -160,7 +160,8 @@ TEST(DockerCreateBody, LimitsAreThoseOfTheTask) {
 
 TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
   auto facts = facts_of_test();
-  facts.driver_volume = ReadOnlyMount{"/state/driver/nvidia_1", "/usr/local/nvidia"};
+  facts.driver_volume = {{"/state/driver/nvidia_1", "/usr/local/nvidia"},
+                         {"/state/live", "/usr/local/nvidia/share/live", true}};
   facts.volumes = {{"/srv/data", "/data", "", true},
                    {"/srv/in", "/data/in", "", false},
                    {"/srv/out", "/mnt/mesos/sandbox/out", "out", false}};
@@ -170,6 +171,7 @@ TEST(DockerCreateBody, MountsTheSandboxTheDriverAndTheVolumes) {
     shown.push_back(mount["Source"].get<std::string>() + " " + mount["Target"].get<std::string>() +
                     (mount["ReadOnly"].get<bool>() ? " ro" : " rw"));
   EXPECT_THAT(shown, ElementsAre("/state/driver/nvidia_1 /usr/local/nvidia ro",
+                                 "/state/live /usr/local/nvidia/share/live rw",
                                  "/state/drover-init /dev/drover-init ro",
                                  "/state/tasks/t/volumes/sandbox /mnt/mesos/sandbox rw",
                                  "/state/tasks/t/volumes/0 /data ro"))

@@ -183,7 +183,7 @@ Result<DockerLauncher::Findings> DockerLauncher::inspect_image(
   DROVER_TRY(wanted.volumes, plan_volumes(launch, &image, ""));
   if (gets_driver_volume(launch, &image)) {
     DROVER_TRY(const auto driver, launch.driver.volume());
-    wanted.driver_volume = driver.destination;
+    wanted.driver_volume = driver.front().destination;
   }
   const auto walk = [&](const std::string& path) { return probe.walk(path); };
   DROVER_TRY(const auto mounts, MountCheck::make(wanted, walk));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "driver/files.h"
 #include "kube/plugin/gpu_sets.h"
 
 namespace drover::kube {
@@ -65,8 +64,7 @@ class Grant {
   }
 
   void pass_volume() {
-    if (!parts_.driver_volume.empty())
-      made_.mounts.push_back({driver::kContainerFolder, parts_.driver_volume});
+    made_.mounts.insert(made_.mounts.end(), parts_.driver_volume.begin(), parts_.driver_volume.end());
   }
 
   ContainerGrant take() && { return std::move(made_); }

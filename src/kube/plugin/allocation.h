@@ -21,25 +21,32 @@ bool names_cdi_devices(const PluginConfig& config);
 /// Whether the node's container runtime does what CDI specifications say.
 enum class CdiSupport { kYes, kNo, kUnknown };
 
-/// What of the machine goes into containers.
-struct NodeParts {
-  CdiSupport cdi = CdiSupport::kUnknown;
-  std::string device_folder = "/dev";          ///< where the nodes are on the host
-  std::vector<gpu::DeviceNode> control_nodes;  ///< go with every GPU
-  std::string driver_volume;                   ///< folder on the host; "": none
-};
-
-/// A mount or a device node, and where it comes from on the host.
+/// A device node, and where it comes from on the host.
 struct GrantedPath {
   std::string container_path, host_path;
 
   bool operator==(const GrantedPath&) const = default;
 };
 
+struct GrantedMount {
+  std::string container_path, host_path;
+  bool writable = false;
+
+  bool operator==(const GrantedMount&) const = default;
+};
+
+/// What of the machine goes into containers.
+struct NodeParts {
+  CdiSupport cdi = CdiSupport::kUnknown;
+  std::string device_folder = "/dev";          ///< where the nodes are on the host
+  std::vector<gpu::DeviceNode> control_nodes;  ///< go with every GPU
+  std::vector<GrantedMount> driver_volume;     ///< it, and what lies in it; empty: none
+};
+
 struct ContainerGrant {
   std::map<std::string, std::string> environment;
   std::map<std::string, std::string> annotations;
-  std::vector<GrantedPath> mounts;   ///< read-only
+  std::vector<GrantedMount> mounts;
   std::vector<GrantedPath> devices;  ///< for reading and writing
   std::vector<std::string> cdi_devices;
 

@@ -10,6 +10,7 @@ namespace drover::kube {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
@@ -24,7 +25,10 @@ std::vector<GrantedGpu> two_gpus() {
 }
 
 NodeParts parts(CdiSupport cdi) {
-  return {cdi, "/sim/dev", {{"/dev/nvidiactl", 195, 255}}, "/state/driver/1"};
+  return {cdi,
+          "/sim/dev",
+          {{"/dev/nvidiactl", 195, 255}},
+          {{"/usr/local/nvidia", "/state/driver/1"}, {"/usr/local/nvidia/live", "/state/live", true}}};
 }
 
 PluginConfig strategies(std::vector<ListStrategy> chosen) {
@@ -53,7 +57,7 @@ TEST(Allocation, NeverLeavesAContainerWithoutDevicesWhereNobodyKnowsCdi) {
     EXPECT_THAT(made.devices, ElementsAre(GrantedPath{"/dev/nvidia1", "/sim/dev/nvidia1"},
                                           GrantedPath{"/dev/nvidia3", "/sim/dev/nvidia3"},
                                           GrantedPath{"/dev/nvidiactl", "/sim/dev/nvidiactl"}));
-    EXPECT_THAT(made.mounts, ElementsAre(GrantedPath{"/usr/local/nvidia", "/state/driver/1"}));
+    EXPECT_THAT(made.mounts, ElementsAreArray(parts(cdi).driver_volume));
   }
 }
 
@@ -68,8 +72,9 @@ TEST(Allocation, SpeaksToNvidiasRuntimeInItsWords) {
   config.ids_are_indices = true;
   const auto by_mounts = grant(two_gpus(), config, parts(CdiSupport::kNo), "7");
   EXPECT_THAT(by_mounts.environment, ElementsAre(Pair(kVisible, "/var/run/nvidia-container-devices")));
-  EXPECT_THAT(by_mounts.mounts, ElementsAre(GrantedPath{"/var/run/nvidia-container-devices/1", "/dev/null"},
-                                            GrantedPath{"/var/run/nvidia-container-devices/3", "/dev/null"}));
+  EXPECT_THAT(by_mounts.mounts,
+              ElementsAre(GrantedMount{"/var/run/nvidia-container-devices/1", "/dev/null"},
+                          GrantedMount{"/var/run/nvidia-container-devices/3", "/dev/null"}));
 }
 
 TEST(Allocation, AnnotatesContainersApart) {

@@ -32,7 +32,7 @@ void write(const ContainerGrant& grant, v1beta1::ContainerAllocateResponse& answ
     auto& made = *answer.add_mounts();
     made.set_container_path(mount.container_path);
     made.set_host_path(mount.host_path);
-    made.set_read_only(true);
+    made.set_read_only(!mount.writable);
   }
   for (const auto& device : grant.devices) {
     auto& made = *answer.add_devices();
