@@ -4,61 +4,25 @@ import json
 import os
 import pathlib
 import signal
-import tempfile
 import time
 import urllib.parse
 
 import drover
 import kube
-import kube_install
-from cluster_daemon import ClusterDaemon
-from kube import case
+from cluster_daemon import AGENTS_STATE, SANDBOXES, SandboxDaemon
 from kube.machine import wait_for
-from kube.settings import NodeSettings, Settings
-from kube_install import CHART, PATIENCE, VALUES, Helm
+from kube_install import PATIENCE
 from kube_node import GPU
 
-NAMESPACE, DRIVER = "drover", "sandbox.drover.dev"
-STATE = "/var/lib/kubelet/plugins/drover"  # the agents'
-KEPT = f"/var/lib/kubelet/plugins/{DRIVER}/kept"
-SETTINGS = Settings(nodes=(NodeSettings(), NodeSettings()), services=True)
-VALUES_HERE = {**VALUES, "simulate": "k80", "roles": {"dra": False, "sandboxes": True},
-               "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False}}
+KEPT = f"/var/lib/kubelet/plugins/{SANDBOXES}/kept"
 # Writes what a task does, and then does as it is told.
 SCRIPT = "umask 022; mkdir -p made/deep; echo from $0 > made/deep/result; ln -s /etc/passwd out; mkfifo pipe; echo said; "
-
-_helm = None
-
-
-def installed(_profile):
-    """The module's cluster, with Drover installed by its chart."""
-    global _helm
-    cluster = case.shared(SETTINGS)
-    if _helm is None:
-        _helm = Helm(cluster)
-        with tempfile.TemporaryDirectory() as folder:
-            archive = kube_install.make_image(pathlib.Path(folder))
-            for node in cluster.nodes:
-                node.import_images([archive])
-        _helm.call("install", "drover", CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", values=VALUES_HERE)
-        for node in cluster.nodes:
-            wait_for(lambda node=node: cluster.get("node", node.name)["metadata"]["labels"].get(f"{DRIVER}/ready") == "true",
-                     lambda: "\n".join(cluster.kubectl("logs", pod["metadata"]["name"], "--namespace", NAMESPACE, check=False).stdout
-                                       for pod in agents(cluster)), timeout=PATIENCE)
-    return cluster
-
-
-def agents(cluster):
-    return cluster.list("pods", NAMESPACE, labelSelector="drover.dev/node-agent=true")
-
-
-class SandboxDaemon(ClusterDaemon):
-    equip = staticmethod(installed)
 
 
 class SandboxesTest(drover.DaemonTest):
     kind_of_daemon = SandboxDaemon
-    arguments = ("--sandboxes", "node", "--agent-namespace", NAMESPACE, "--limit", "sandbox-size=32MiB")
+    profile = "k80"
+    arguments = ("--limit", "sandbox-size=32MiB")
 
     @classmethod
     def setUpClass(cls):
@@ -69,8 +33,7 @@ class SandboxesTest(drover.DaemonTest):
     def uninstall(cls):
         """After the daemon has ended, and its tasks with it."""
         cluster = cls.daemon.cluster
-        _helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
-        _helm.close()
+        cls.daemon.chart.uninstall()
         labels = [key for node in cluster.list("nodes") for key in node["metadata"].get("labels", {}) if "drover" in key]
         left = [kind for kind in ("csidrivers", "clusterroles", "validatingadmissionpolicies")
                 if "drover" in cluster.kubectl("get", kind, "--output=name").stdout]
@@ -80,6 +43,9 @@ class SandboxesTest(drover.DaemonTest):
     @property
     def cluster(self):
         return self.daemon.cluster
+
+    def agents(self):
+        return self.daemon.chart.agents()
 
     def begin(self, then="sleep 1000", uid=None):
         body = {"command": ["/bin/sh", "-c", SCRIPT + then, "here"], "cpus": 0.1, "memory": "64MiB"}
@@ -159,7 +125,7 @@ class SandboxesTest(drover.DaemonTest):
     def test_the_agent_may_be_killed_at_any_time(self):
         running, ending = self.begin(), self.begin()
         before = self.starts()
-        for agent in agents(self.cluster):
+        for agent in self.agents():
             self.kill_agent(agent["metadata"]["uid"])
         self.daemon.stop_task(ending, force=True)
         self.daemon.wait_until_final(ending)
@@ -212,7 +178,7 @@ class SandboxesTest(drover.DaemonTest):
 
     def starts(self):
         return {agent["metadata"]["name"]: sum(status["restartCount"] for status in agent["status"]["containerStatuses"])
-                for agent in agents(self.cluster)}
+                for agent in self.agents()}
 
     def test_what_is_on_nodes_counts_for_its_user(self):
         task = self.begin("dd if=/dev/zero of=large bs=1M count=64 2>/dev/null; sleep 1000", uid=1000)
@@ -229,9 +195,7 @@ class SandboxesTest(drover.DaemonTest):
     @staticmethod
     def simulate(node, faults):
         """They must name none that there isn't: then they are refused whole."""
-        file = node.path(f"{STATE}/sim/faults.yaml")
-        file.with_suffix(".new").write_text(json.dumps(faults))
-        file.with_suffix(".new").rename(file)
+        drover.replace(node.path(f"{AGENTS_STATE}/sim/faults.yaml"), json.dumps(faults))
 
     def test_what_becomes_of_a_nodes_gpu_is_told(self):
         node = self.cluster.nodes[1]
@@ -264,7 +228,7 @@ class SandboxesTest(drover.DaemonTest):
         self.assertEqual(self.daemon.task(limited)["state"], "running")
         # Of whom nobody tells, nobody says that he does nothing.
         node = self.node_of(limited)
-        agent, = [pod for pod in agents(self.cluster) if pod["spec"]["nodeName"] == node.name]
+        agent, = [pod for pod in self.agents() if pod["spec"]["nodeName"] == node.name]
         before = self.starts()
         self.kill_agent(agent["metadata"]["uid"])
         self.work(0)
@@ -295,7 +259,7 @@ class SandboxesTest(drover.DaemonTest):
     def test_only_who_may_makes_sandboxes_that_stay(self):
         cluster = self.cluster
         pod = kube.pod("filler", "sleep", 1)
-        pod["spec"]["volumes"] = [{"name": "s", "csi": {"driver": DRIVER}}]
+        pod["spec"]["volumes"] = [{"name": "s", "csi": {"driver": SANDBOXES}}]
         cluster.kubectl("create", "serviceaccount", "tenant")
         cluster.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--serviceaccount=default:tenant")
         made = cluster.kubectl("create", "--filename=-", "--as=system:serviceaccount:default:tenant", input=json.dumps(pod), check=False)
