@@ -111,19 +111,21 @@ class Node:
             execute("mount", "--rbind", outside, inside)
 
     def _make_processors(self):
-        """What a kubelet looks at to count its CPUs: one socket, whose cores have one thread each."""
-        folder, last = self.folder / "processors", self.settings.cpus - 1
-        memory = pathlib.Path("/sys/devices/system/node/node0/meminfo")
-        node = folder / "node/node0"
-        (node / "hugepages").mkdir(parents=True)
-        files = {folder / "cpu/online": f"0-{last}", folder / "node/online": "0", node / "cpulist": f"0-{last}", node / "distance": "10",
-                 node / "meminfo": memory.read_text() if memory.exists() else ""}
-        for cpu in range(self.settings.cpus):
+        """What a kubelet looks at to count its CPUs. Each NUMA node has all that there really are: cgroups take no others."""
+        folder, real = self.folder / "processors", sorted(os.sched_getaffinity(0))
+        cpus = ",".join(map(str, real))
+        files = {folder / "cpu/online": cpus}
+        for cpu in real:
             topology = folder / f"cpu/cpu{cpu}/topology"
-            topology.mkdir(parents=True)
             files |= {topology / "core_id": str(cpu), topology / "physical_package_id": "0"}
-            (node / f"cpu{cpu}").symlink_to(f"../../cpu/cpu{cpu}")
+        for number in range(-(-self.settings.cpus // len(real))):
+            node = folder / f"node/node{number}"
+            files |= {node / "cpulist": cpus, node / "distance": "10", node / "meminfo": f"Node {number} MemTotal: 1048576 kB"}
+            node.mkdir(parents=True)
+            for cpu in real:
+                (node / f"cpu{cpu}").symlink_to(f"../../cpu/cpu{cpu}")
         for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{text}\n")
         return folder
 

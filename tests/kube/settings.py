@@ -25,7 +25,7 @@ class NodeSettings:
     cdi: bool = True                                  # what containerd's configuration says: some switch it off
     kubelet: dict = dataclasses.field(default_factory=dict)  # fields of KubeletConfiguration, over ours
     mounts: dict = dataclasses.field(default_factory=dict)   # path on the node -> path on the host
-    cpus: int = 0                                     # how many its kubelet finds; as many as there are, if 0
+    cpus: int = 0                                     # its kubelet finds at least so many; as many as there are, if 0
 
 
 @dataclasses.dataclass(frozen=True)
