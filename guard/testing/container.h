@@ -32,6 +32,7 @@ namespace drover::guard {
 
 inline constexpr std::uint64_t kMib = 1 << 20;
 inline constexpr std::uint64_t kGib = 1 << 30;
+inline constexpr std::uint64_t kPiece = 2 * kMib;
 inline constexpr std::uint64_t kContext = 300 * kMib;  ///< what one takes in simulated CUDA
 
 #if defined(__has_feature)
@@ -224,5 +225,19 @@ class Container : public testing::Test {
   }
   static inline int count_ = 0;
 };
+
+/// Physical memory of the first GPU.
+inline CUmemAllocationProp on_device() {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return prop;
+}
+
+/// PTX text with one variable.
+inline std::string module_of(std::uint64_t bytes) {
+  return ".version 8.0\n.target sm_90\n.address_size 64\n.global .align 4 .b8 data[" + std::to_string(bytes) +
+         "];\n";
+}
 
 }  // namespace drover::guard
