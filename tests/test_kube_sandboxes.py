@@ -211,8 +211,8 @@ class SandboxesTest(drover.DaemonTest):
         self.simulate(node, {})
         wait_for(lambda: "gpu_fit" in dict(told()), told, timeout=PATIENCE)
         for kind, message in told():
-            self.assertRegex(message, rf"^GPU 1 \([^)]+\) of node {node.name}( is fit$|: )", kind)
-        self.assertRegex(self.daemon.read_log(), rf"GPU 1 .* of node {node.name}: ")
+            self.assertRegex(message, rf"^GPU 1 of node {node.name} \([^)]+\)( is fit$|: )", kind)
+        self.assertRegex(self.daemon.read_log(), rf"GPU 1 of node {node.name} .*: ")
 
     def test_a_task_whose_gpus_do_nothing_is_stopped(self):
         self.addCleanup(self.work, 0)

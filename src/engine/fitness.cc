@@ -34,9 +34,8 @@ std::vector<FitnessNews> fitness_news(const Devices& before, const Devices& now,
     const auto* known = same_gpu(before, device.uuid, i);
     if (known != nullptr && known->unhealthy == device.unhealthy) continue;
     const bool is_fit = device.unhealthy.empty();
-    news.push_back({is_fit, fmt::format("GPU {} ({}){}{}{}{}", device.index, device.uuid,
-                                        node.empty() ? "" : " of node ", node, is_fit ? " is fit" : ": ",
-                                        device.unhealthy)});
+    news.push_back({is_fit, fmt::format("GPU {}{}{} ({}){}{}", device.index, node.empty() ? "" : " of node ",
+                                        node, device.uuid, is_fit ? " is fit" : ": ", device.unhealthy)});
   }
   return news;
 }

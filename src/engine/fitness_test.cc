@@ -49,8 +49,8 @@ TEST(Fitness, AGpuIsKnownByItsUuidWhereverItStands) {
 TEST(Fitness, NodesOfAClusterAreNamed) {
   const std::vector before{node_of("a", {"", ""}), node_of("b", {"XID 79"})};
   EXPECT_THAT(fitness_news(before, {node_of("b", {""}), node_of("a", {"", "lost"})}),
-              ElementsAre(FitnessNews{true, "GPU 0 (b0) of node b is fit"},
-                          FitnessNews{false, "GPU 1 (a1) of node a: lost"}));
+              ElementsAre(FitnessNews{true, "GPU 0 of node b (b0) is fit"},
+                          FitnessNews{false, "GPU 1 of node a (a1): lost"}));
 }
 
 TEST(Fitness, NobodyHearsOfWhatComesWithItsNode) {
