@@ -7,7 +7,6 @@ import base64
 import collections
 import contextlib
 import dataclasses
-import fcntl
 import http.client
 import json
 import os
@@ -125,17 +124,6 @@ def make_probe_image(output, probe, labels=None, files=None, links=None, **setti
     settings.setdefault("command", ["/probe", "say", "hello from the image"])
     oci_layout.write(output, fill, labels=labels, **settings)
     return f"oci:{output}"
-
-
-def make_digits_image():
-    """The image of examples/digits, which is kept in the checkout; skips the test where it cannot be made. One module at a time."""
-    folder = ROOT / "build/images"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        made = subprocess.run([ROOT / "examples/digits/make-image"], capture_output=True, text=True)
-    if made.returncode != 0:
-        raise unittest.SkipTest(f"the image cannot be made here: {made.stderr.strip().splitlines()[-1]}")
 
 
 class UnixConnection(http.client.HTTPConnection):

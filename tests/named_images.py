@@ -1,9 +1,12 @@
-"""Images that daemons find under the names that the definitions of others use."""
+"""Images that daemons find under the names that the definitions and examples of others use."""
 
+import fcntl
 import json
 import pathlib
 import shutil
+import subprocess
 import tempfile
+import unittest
 
 import drover
 
@@ -33,6 +36,17 @@ def shell_image(folder, name, tags, programs_at=None, command=("/bin/bash",)):
     name_of = "org.opencontainers.image.ref.name"
     index["manifests"] = [{**manifest, "annotations": {name_of: tag}} for tag in tags]
     (output / "index.json").write_text(json.dumps(index))
+
+
+def make_digits_image():
+    """The image of examples/digits, which is kept in the checkout; skips the test where it cannot be made. One module at a time."""
+    folder = drover.ROOT / "build/images"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = subprocess.run([drover.ROOT / "examples/digits/make-image"], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise unittest.SkipTest(f"the image cannot be made here: {made.stderr.strip().splitlines()[-1]}")
 
 
 class NamedImagesTest(drover.DaemonTest):

@@ -6,6 +6,7 @@ import shutil
 import unittest
 
 import drover
+import named_images
 
 DOCUMENTS = sorted([*drover.ROOT.glob("*.md"), *(drover.ROOT / "docs").rglob("*.md"),
                     *(drover.ROOT / "examples").rglob("*.md")])
@@ -158,7 +159,7 @@ class ExampleTest(ScriptTest):
 
     @unittest.skipIf(shutil.which("mmdebstrap") is None, "mmdebstrap is not installed: scripts/install-dependencies --image")
     def test_digits(self):
-        drover.make_digits_image()
+        named_images.make_digits_image()
         output = self.run_example("digits")
         self.assertIn("Recognises", output)
         self.assertIn("model.npz", output)

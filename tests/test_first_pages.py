@@ -7,6 +7,7 @@ import shutil
 import unittest
 
 import drover
+import named_images
 import newcomer
 
 PAGES = ("README.md", "docs/install.md", "docs/quickstart.md", "examples/train/README.md", "examples/hello-gpu/README.md",
@@ -140,7 +141,7 @@ class PagesTest(ReaderTest):
 
     @unittest.skipIf(shutil.which("mmdebstrap") is None, "mmdebstrap is not installed: scripts/install-dependencies --image")
     def test_the_pages_with_images(self):
-        drover.make_digits_image()
+        named_images.make_digits_image()
         self.machine.add_image("digits")
         for page in IMAGE_PAGES:
             self.read(page, IMAGE_SECTIONS)
