@@ -35,8 +35,7 @@ bool read_at(int fd, std::size_t offset, Value& value) {
          static_cast<ssize_t>(sizeof(value));
 }
 
-void add_owners(int fd, std::size_t begin, std::size_t end,
-                std::vector<std::pair<std::size_t, unsigned int>>& owners) {
+void add_owners(int fd, std::size_t begin, std::size_t end, SlotOwners& owners) {
   if (begin >= end) return;
   // Asked for as another open file, and not as this process, so that its own locks are seen.
   struct flock lock{};
@@ -97,8 +96,8 @@ int live_descriptor(const std::filesystem::path& file, bool writable) {
   return opened[{file, writable}] = fd.release();
 }
 
-std::vector<std::pair<std::size_t, unsigned int>> live_slots(int descriptor) {
-  std::vector<std::pair<std::size_t, unsigned int>> owners;
+SlotOwners live_slots(int descriptor) {
+  SlotOwners owners;
   add_owners(descriptor, 0, kLiveProcesses, owners);
   return owners;
 }
@@ -112,7 +111,20 @@ LiveUses LiveReader::current() const {
   LiveHeader header{};
   if (fd < 0 || !read_at(fd, 0, header) || header.magic != kLiveMagic || header.version != kLiveVersion)
     return uses;
-  const auto owners = live_slots(fd);
+  // Who ended meanwhile may have been read beside who took what he had.
+  constexpr int kTries = 5;
+  auto owners = live_slots(fd);
+  for (int tries = 0; tries < kTries; ++tries) {
+    uses = uses_of(fd, owners);
+    auto now = live_slots(fd);
+    if (now == owners) break;
+    owners = std::move(now);
+  }
+  return uses;
+}
+
+LiveUses LiveReader::uses_of(int fd, const SlotOwners& owners) const {
+  LiveUses uses(profile_->gpus.size());
   const auto now = monotonic_ns();
   for (std::size_t gpu = 0; !owners.empty() && gpu < std::min(uses.size(), kLiveGpus); ++gpu) {
     const auto base = offsetof(LiveState, gpus) + gpu * sizeof(LiveGpu);

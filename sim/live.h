@@ -6,7 +6,8 @@
 //
 // A process owns the slot i of every GPU while it holds a POSIX record lock on the file's byte i. The kernel
 // frees that when the process ends, however it does, and with it all that the slot says. No total is stored,
-// so nothing can be left over.
+// so nothing can be left over. What a dead owner has left is cleared by who holds the lock on another byte,
+// clearing_lock(i), which an owner has too: so nobody is seen with what another has left.
 //
 // Closing any descriptor of a file gives up the POSIX locks that the process has on it. So who reads or
 // writes the file opens it once, by live_descriptor(), and never closes it; only create_live_file() does,
@@ -34,6 +35,14 @@ inline constexpr std::size_t kLiveGpus = 64;  ///< by position in the profile
 inline constexpr std::size_t kBusyBuckets = 16;
 inline constexpr std::uint64_t kBusyBucketNs = 100'000'000;  ///< of CLOCK_MONOTONIC
 inline constexpr std::uint64_t kBusyNsMask = (std::uint64_t{1} << 32) - 1;
+
+/// The bytes that are locked: one of each slot, one of each GPU, and another one of each slot.
+constexpr std::size_t turnstile_lock(std::size_t gpu) {
+  return kLiveProcesses + gpu;
+}
+constexpr std::size_t clearing_lock(std::size_t slot) {
+  return kLiveProcesses + kLiveGpus + slot;
+}
 
 /// Busy time in the tenths of a second that were last: the tenth's number in the upper half, nanoseconds in
 /// the lower; its place is the number modulo the count.
@@ -88,8 +97,11 @@ struct LiveUse {
 /// One entry per GPU of the profile, in its order; processes in the order of their slots.
 using LiveUses = std::vector<std::vector<LiveUse>>;
 
-/// The slots that processes own now, with the pids of these; ascending. This process's own are among them.
-std::vector<std::pair<std::size_t, unsigned int>> live_slots(int descriptor);
+/// Slots, ascending, and the pids of who owns them.
+using SlotOwners = std::vector<std::pair<std::size_t, unsigned int>>;
+
+/// The slots that processes own now. This process's own are among them.
+SlotOwners live_slots(int descriptor);
 
 /// Reads one file, which may appear later. While it is missing, short or no such file, nobody does anything.
 class LiveReader {
@@ -101,6 +113,8 @@ class LiveReader {
   LiveUses current() const;
 
  private:
+  LiveUses uses_of(int fd, const SlotOwners& owners) const;
+
   const std::filesystem::path file_;
   const Profile* profile_;
 };

@@ -37,6 +37,9 @@ void pause_shortly() {
   ::nanosleep(&moment, nullptr);
 }
 
+/// Two threads of one process would be given the same lock.
+std::mutex clearing;
+
 std::vector<bool> owned_slots(int descriptor) {
   std::vector<bool> owned(kLiveProcesses);
   for (const auto& [slot, pid] : live_slots(descriptor)) owned[slot] = true;
@@ -66,18 +69,18 @@ void add_up_to(std::uint64_t& total, std::uint64_t bytes) {
 }  // namespace
 
 std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file, std::size_t gpus) {
-  static std::mutex one_at_a_time;  // two threads of one process would be given the same slot
-  const std::scoped_lock lock(one_at_a_time);
+  const std::scoped_lock lock(clearing);
   gpus = std::min(gpus, kLiveGpus);
   const int descriptor = usable(file);
   auto* state = descriptor < 0 ? nullptr : map(descriptor);
   if (state != nullptr && state->header.magic == kLiveMagic && state->header.version == kLiveVersion) {
     const auto owned = owned_slots(descriptor);
     for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
-      if (owned[slot] || !lock_byte(descriptor, slot, F_WRLCK)) continue;
+      if (owned[slot] || !lock_byte(descriptor, clearing_lock(slot), F_WRLCK)) continue;
       std::unique_ptr<LiveProcess> process(new LiveProcess(state, gpus, descriptor, slot));
       for (std::size_t gpu = 0; gpu < gpus; ++gpu) process->clear(gpu, slot);
-      return process;
+      if (lock_byte(descriptor, slot, F_WRLCK)) return process;
+      return nullptr;  // somebody locks what is not his
     }
     ::munmap(state, sizeof(LiveState));
     return nullptr;
@@ -92,7 +95,10 @@ LiveProcess::LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std
 
 LiveProcess::~LiveProcess() {
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) clear(gpu, slot_);
-  if (shared()) lock_byte(descriptor_, slot_, F_UNLCK);
+  if (shared()) {
+    lock_byte(descriptor_, slot_, F_UNLCK);
+    lock_byte(descriptor_, clearing_lock(slot_), F_UNLCK);
+  }
   ::munmap(state_, sizeof(LiveState));
 }
 
@@ -121,13 +127,14 @@ LiveProcess::Sum LiveProcess::sum(std::size_t gpu) const {
 
 void LiveProcess::reap(std::size_t gpu) {
   if (!shared()) return;
+  const std::scoped_lock lock(clearing);
   const auto owned = owned_slots(descriptor_);
   auto& words = state_->gpus[gpu];
   for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
     const auto left = shared_word(words.held[slot]).load() | shared_word(words.wanted[slot]).load();
-    if (owned[slot] || left == 0 || !lock_byte(descriptor_, slot, F_WRLCK)) continue;
+    if (owned[slot] || left == 0 || !lock_byte(descriptor_, clearing_lock(slot), F_WRLCK)) continue;
     clear(gpu, slot);
-    lock_byte(descriptor_, slot, F_UNLCK);
+    lock_byte(descriptor_, clearing_lock(slot), F_UNLCK);
   }
 }
 
@@ -139,7 +146,7 @@ bool LiveProcess::reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t ro
   // near the limit each decides when the others have stepped back.
   reap(gpu);
   const auto deadline = monotonic_ns() + kPatienceNs;
-  const auto turnstile = kLiveProcesses + gpu;
+  const auto turnstile = turnstile_lock(gpu);
   while (shared() && !lock_byte(descriptor_, turnstile, F_WRLCK) && monotonic_ns() < deadline)
     pause_shortly();
   auto tried = try_reserve(gpu, bytes, room);
@@ -166,8 +173,8 @@ void LiveProcess::release(std::size_t gpu, std::uint64_t bytes) {
   shared_word(state_->gpus[gpu].held[slot_]).fetch_sub(bytes);
 }
 
-std::vector<std::pair<std::size_t, unsigned int>> LiveProcess::slots() const {
-  return shared() ? live_slots(descriptor_) : std::vector<std::pair<std::size_t, unsigned int>>();
+SlotOwners LiveProcess::slots() const {
+  return shared() ? live_slots(descriptor_) : SlotOwners();
 }
 
 std::uint64_t LiveProcess::held(std::size_t gpu) const {

@@ -53,7 +53,7 @@ class LiveProcess {
   bool shared() const { return descriptor_ >= 0; }
   std::size_t slot() const { return slot_; }
   /// As live_slots() has them; none when nobody else sees the state.
-  std::vector<std::pair<std::size_t, unsigned int>> slots() const;
+  SlotOwners slots() const;
 
  private:
   struct Sum {

@@ -104,16 +104,19 @@ class Chart:
                 node.import_images([archive])
 
     def simulate(self, *profiles):
-        """Installs it, or has each node take another machine. The last profile is for all other nodes; None has no GPUs."""
+        """Installs it, where each node has one of these machines. The last profile is for all other nodes; None has no GPUs."""
         if profiles == self._machines:
             return
+        if self._machines:
+            self._uninstall()
+            wait_for(lambda: not any(offered(self.cluster, node) for node in self.cluster.nodes), "the GPUs of before to go")
         self._machines = profiles
         path = f"{AGENTS_STATE}/{'-'.join(map(str, profiles))}.yaml"
         nodes = list(itertools.zip_longest(self.cluster.nodes, profiles, fillvalue=profiles[-1]))
         for node, profile in nodes:
             node.path(path).parent.mkdir(parents=True, exist_ok=True)
             node.path(path).write_text(machine_text(node, profile) if profile else WITHOUT_GPUS)
-        self._helm.call("upgrade", "--install", "drover", kube_install.CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait",
+        self._helm.call("install", "drover", kube_install.CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait",
                         values={**kube_install.VALUES, **CHART_VALUES, "simulate": path})
         for node, profile in nodes:
             wait_for(lambda node=node: self.cluster.get("node", node.name)["metadata"]["labels"].get(f"{SANDBOXES}/ready") == "true", self.logs)
@@ -127,8 +130,11 @@ class Chart:
                          for pod in self.agents())
 
     def uninstall(self):
-        self._helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
+        self._uninstall()
         self._helm.close()
+
+    def _uninstall(self):
+        self._helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
 
 
 def charted(*profiles, settings=SANDBOX_SETTINGS):

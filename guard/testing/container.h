@@ -98,17 +98,12 @@ class Client {
   std::uint64_t given() { return given_to_each()[static_cast<unsigned int>(::getpid())]; }
   /// To all, at a moment when two readings say the same: one alone may count what one gave back and another
   /// took.
-  std::uint64_t given_to_all(const guard_account& account) {
+  std::uint64_t given_to_all() {
     auto before = given_to_each();
     for (auto now = given_to_each(); now.size() > 1 && now != before; now = given_to_each())
       before = std::move(now);
     std::uint64_t bytes = 0;
-    for (const auto& [pid, its] : before) {
-      // One that has just come without a slot has nothing: the simulated card may show what its place was
-      // left with.
-      const auto has_slot = [number = pid](const guard_slot& slot) { return slot.pid == number; };
-      if (std::ranges::any_of(account.slots, has_slot)) bytes += its;
-    }
+    for (const auto& [pid, its] : before) bytes += its;
     return bytes;
   }
   /// What programs are told is free.
