@@ -29,7 +29,7 @@ ONE_MACHINES_SETTINGS = Settings(nodes=(NodeSettings(cpus=8), NodeSettings()), f
 
 NAMESPACE, SANDBOXES = "drover", "sandbox.drover.dev"  # of what the chart installs
 AGENTS_STATE = "/var/lib/kubelet/plugins/drover"
-CHART_VALUES = {"roles": {"dra": False, "sandboxes": True},
+CHART_VALUES = {"roles": {"sandboxes": True},
                 "scheduler": {"enabled": True, "replicas": 1, "takePods": False, "protectClaims": False}}
 WITHOUT_GPUS = json.dumps({"name": "bare", "driver": {"version": "535.129.03", "cuda": "12.2"},
                            "host": {"cpus": 8, "memory_mib": 16384, "disk_mib": 100000, "numa": [{"node": 0, "cpus": "0-7"}]},
@@ -96,8 +96,9 @@ class Chart:
     """Drover as its chart installs it: agents that keep the sandboxes of tasks, and one scheduler. Each node has a simulated machine of
     its own."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, values):
         self.cluster, self._helm, self._machines = cluster, kube_install.Helm(cluster), None
+        self._values = {**kube_install.VALUES, **CHART_VALUES, **values}
         with tempfile.TemporaryDirectory() as folder:
             archive = kube_install.make_image(pathlib.Path(folder))
             for node in cluster.nodes:
@@ -117,7 +118,7 @@ class Chart:
             node.path(path).parent.mkdir(parents=True, exist_ok=True)
             node.path(path).write_text(machine_text(node, profile) if profile else WITHOUT_GPUS)
         self._helm.call("install", "drover", kube_install.CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait",
-                        values={**kube_install.VALUES, **CHART_VALUES, "simulate": path})
+                        values={**self._values, "simulate": path})
         for node, profile in nodes:
             wait_for(lambda node=node: self.cluster.get("node", node.name)["metadata"]["labels"].get(f"{SANDBOXES}/ready") == "true", self.logs)
             wait_for(lambda node=node, profile=profile: (offered(self.cluster, node) > 0) == bool(profile), self.logs)
@@ -137,12 +138,12 @@ class Chart:
         self._helm.call("uninstall", "drover", "--namespace", NAMESPACE, "--wait")
 
 
-def charted(*profiles, settings=SANDBOX_SETTINGS):
-    """The module's Chart, whose nodes have these machines."""
+def charted(*profiles, settings=SANDBOX_SETTINGS, **values):
+    """The module's Chart, whose nodes have these machines. `values` are the chart's, beside what a Chart needs."""
     global _chart
     cluster = case.shared(settings)
     if _chart is None or _chart.cluster is not cluster:
-        _chart = Chart(cluster)
+        _chart = Chart(cluster, values)
     _chart.simulate(*profiles)
     return _chart
 
@@ -185,7 +186,7 @@ class SandboxDaemon(ClusterDaemon):
         super().__init__(profile, ["--sandboxes", "node", "--agent-namespace", NAMESPACE, *arguments], **more)
 
     def equip(self, profile):
-        self.chart = charted(profile)
+        self.chart = charted(profile, roles={"dra": False, "sandboxes": True})
         return self.chart.cluster
 
 
@@ -193,7 +194,7 @@ class OneMachinesDaemon(SandboxDaemon):
     """For tests of one machine: the other node has no GPUs."""
 
     def equip(self, profile):
-        self.chart = charted(profile, None, settings=ONE_MACHINES_SETTINGS)
+        self.chart = charted(profile, None, settings=ONE_MACHINES_SETTINGS, claimSharing="share")
         return self.chart.cluster
 
     def listener(self, for_tasks=False):
