@@ -141,7 +141,7 @@ class StrangersTest(attack.AttackTest):
         computing = subprocess.Popen(["sleep", "1000"])
         self.addCleanup(lambda: (computing.kill(), computing.wait()))
         self.daemon.set_faults(f"0: {{processes: [{{pid: {computing.pid}, memory_mib: 512}}]}}")
-        self.addCleanup(self.set_faults, "{}")
+        self.addCleanup(self.daemon.set_faults, "{}")
         job = self.job()
         self.assert_waits(job, f"process {computing.pid} (sleep)", "no task's")
         self.daemon.set_faults("{}")
