@@ -68,7 +68,7 @@ class WatchTest : public testing::Test {
     std::filesystem::rename(faults_ + ".new", faults_);
   }
   gpu::UsageSampler::Library library() const {
-    return [this] { return nvml_; };
+    return [nvml = nvml_] { return nvml; };  // a thread that is left behind may ask late
   }
   /// This process is of the task "mine"; it may hold 1 GiB of the first GPU.
   Shares shares() const {
