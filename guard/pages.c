@@ -345,11 +345,6 @@ void guard_give(int entry, uint64_t units) {
                                         __ATOMIC_SEQ_CST));
 }
 
-uint64_t guard_held(int entry) {
-  const struct guard_slot* slot = own_slot();
-  return slot == NULL ? 0 : __atomic_load_n(&slot->held[entry], __ATOMIC_SEQ_CST) >> 32;
-}
-
 void guard_set_held(int entry, uint64_t units) {
   struct guard_slot* slot = own_slot();
   if (slot == NULL || !keep_slot()) return;

@@ -93,8 +93,7 @@ bool guard_take(int entry, uint64_t units);
 void guard_add(int entry, uint64_t units);
 void guard_give(int entry, uint64_t units);
 
-/* What this process holds. Nobody else in the process may take or give while it is set. */
-uint64_t guard_held(int entry);
+/* Says what this process holds. Nobody else in the process may take or give meanwhile. */
 void guard_set_held(int entry, uint64_t units);
 
 /* The pid of this process as the driver knows it. */
