@@ -41,6 +41,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   if (hardware.program_.empty()) {
     DROVER_TRY(hardware.program_, executable_path());
   }
+  hardware.guard_ = driver::find_guard().value_or(driver::Guard{});
   if (options.simulate.empty()) {
     DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
   } else {
@@ -177,7 +178,7 @@ Result<driver::DriverFiles> Hardware::files_of_volume() const {
 }
 
 Result<driver::Volume> Hardware::volume(const driver::DriverFiles& files) const {
-  return driver::build_volume(files, options_.state + "/" + kVolumes);
+  return driver::build_volume(files, options_.state + "/" + kVolumes, guard_);
 }
 
 /// Where it cannot be told which driver the machine has, all of them stay.
@@ -199,31 +200,36 @@ std::string Hardware::driver_version() const {
   return *loaded ? (*loaded)->driver_version() : "";
 }
 
-Result<driver::HostFiles> Hardware::driver_files() const {
+Result<driver::HostFiles> Hardware::driver_files(bool guarded) const {
   auto find = find_options<driver::HostFilesOptions>();
   find.host_root = options_.host_driver_root;
   utsname system{};
   ::uname(&system);
   find.kernel_release = static_cast<const char*>(system.release);
   find.firmware_folder = kernel_says("/sys/module/firmware_class/parameters/path");
-  return driver::find_host_files(find);
+  DROVER_TRY(auto files, driver::find_host_files(find));
+  if (!guarded) return files;
+  if (guard_.empty()) return Failure(driver::find_guard().error());
+  return driver::guarded(std::move(files), guard_);
 }
 
-Result<container::DriverSupply> Hardware::driver_supply() const {
+Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {
   container::DriverSupply supply;
+  if (guarded) DROVER_CHECK_OK(driver_files(true).map([](auto&&) {}));
   DROVER_TRY(supply.control_devices, control_nodes());
   // Held until the launch is through: from then on the container is seen to have it.
-  supply.volume = [this,
+  supply.volume = [this, guarded,
                    held = std::make_shared<driver::Volume>()]() -> Result<std::vector<container::HostMount>> {
     DROVER_TRY(const auto files, files_of_volume());
     DROVER_TRY(*held, volume(files));
-    std::vector<container::HostMount> mounts{{held->path, driver::kContainerFolder}};
+    if (guarded && held->guarded.empty()) return Failure(driver::find_guard().error());
+    std::vector<container::HostMount> mounts{{guarded ? held->guarded : held->path, driver::kContainerFolder}};
     for (const auto& file : files.shared)
       mounts.push_back({file.source, fmt::format("{}/{}", driver::kContainerFolder, file.name), true});
     return mounts;
   };
-  supply.files = [this]() -> Result<cdi::Edits> {
-    DROVER_TRY(const auto files, driver_files());
+  supply.files = [this, guarded]() -> Result<cdi::Edits> {
+    DROVER_TRY(const auto files, driver_files(guarded));
     return driver::edits_of_files(files, program_);
   };
   return supply;

@@ -16,6 +16,7 @@
 #include "cdi/registry.h"
 #include "cdi/specification.h"
 #include "container/containerizer.h"
+#include "driver/guard.h"
 #include "driver/host_files.h"
 #include "driver/volume.h"
 #include "gpu/discovery.h"
@@ -58,9 +59,9 @@ class Hardware {
   gpu::MigNodePlaces mig_node_places() const;
 
   Result<std::vector<gpu::DeviceNode>> nodes_of(const std::vector<gpu::Device>& devices) const;
-  /// Its volume is built when it is asked for and not there; blocks then. This object must outlive the
-  /// answer.
-  Result<container::DriverSupply> driver_supply() const;
+  /// Its volume is built when it is asked for and not there; blocks then. `guarded`: with the guard before it
+  /// (driver/guard.h). This object must outlive the answer.
+  Result<container::DriverSupply> driver_supply(bool guarded = false) const;
   /// Removes driver volumes of other drivers than the machine has now: driver::remove_old_volumes.
   Result<driver::RemovedVolumes> remove_old_volumes(
       std::uint64_t bytes, const std::function<bool(const std::string& name)>& is_used) const;
@@ -79,7 +80,7 @@ class Hardware {
   FindOptions find_options() const;
   Result<driver::DriverFiles> files_of_volume() const;
   Result<driver::Volume> volume(const driver::DriverFiles& files) const;
-  Result<driver::HostFiles> driver_files() const;
+  Result<driver::HostFiles> driver_files(bool guarded = false) const;
   /// One folder, as this process sees it and as the host does.
   struct DevicePlaces {
     std::string here, on_host;
@@ -105,6 +106,7 @@ class Hardware {
   std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
   gpu::HostFacts host_;
   std::string program_;  ///< our own file, for the hooks of containers
+  driver::Guard guard_;  ///< none where it is not installed
 };
 
 }  // namespace drover

@@ -38,6 +38,11 @@
 namespace drover {
 namespace {
 
+share::Punishment punishment_of(std::string_view offence) {
+  using enum share::Punishment;
+  return offence == "kill" ? kKill : offence == "report" ? kReport : kKillGuarded;
+}
+
 /// The daemon of one machine: with its GPUs, its containers and its images.
 class MachineDaemon {
  public:
@@ -96,10 +101,8 @@ class MachineDaemon {
       boost::asio::post(daemon_.context(),
                         [this, verdicts = std::move(verdicts)] { daemon_.engine().judged(verdicts); });
     };
-    const bool kills = options_.share_offence == "kill";
-    shares_ =
-        std::make_unique<share::Watch>([this] { return hardware_->shared_nvml(); },
-                                       kills ? share::Punishment::kKill : share::Punishment::kReport, judged);
+    shares_ = std::make_unique<share::Watch>([this] { return hardware_->shared_nvml(); },
+                                             punishment_of(options_.share_offence), judged);
   }
 
   void watch_gpus() {
@@ -132,11 +135,12 @@ class MachineDaemon {
     };
     ports.watch_shares = [this](engine::SharedGpus shared) {
       shares_->set({std::move(shared.gpus), std::move(shared.allowances),
-                    [tasks = std::move(shared.tasks)] { return task_of(tasks); }});
+                    [tasks = std::move(shared.tasks)] { return task_of(tasks); },
+                    folders_of(shared.guarded)});
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
-    ports.driver_supply = [this] { return hardware_->driver_supply(); };
+    ports.driver_supply = [this](bool guarded) { return hardware_->driver_supply(guarded); };
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
@@ -176,13 +180,19 @@ class MachineDaemon {
     });
   }
 
+  std::map<std::string, std::string> folders_of(const std::set<std::string>& tasks) const {
+    std::map<std::string, std::string> folders;
+    for (const auto& id : tasks) folders[id] = fmt::format("{}/tasks/{}", options_.state, id);
+    return folders;
+  }
+
   /// Those of a group have its share together.
   static void add_shares(const share::Figures& figures, metrics::MachineFacts& facts) {
     facts.unattributed = figures.unattributed;
     for (const auto& account : figures.accounts)
       for (const auto& task : account.allowance.tasks)
         facts.shares[account.allowance.gpu].push_back({.owner = {{"task_id", task}},
-                                                       .tier = std::string(placement::kCounted),
+                                                       .tier = account.allowance.tier,
                                                        .limit_bytes = account.allowance.bytes,
                                                        .overruns = account.overruns,
                                                        .offences = account.offences});

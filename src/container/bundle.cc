@@ -83,9 +83,10 @@ json mounts(const Launch& launch, const image::Image* image, const BundleFacts& 
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   if (image == nullptr) return all;
-  for (const auto& part : facts.driver_volume)
-    all.push_back(mount(part.destination, "bind", part.source,
-                        {"rbind", part.writable ? "noexec" : "ro", "nosuid", "nodev"}));
+  for (const auto* parts : {&facts.driver_volume, &facts.share_pages})
+    for (const auto& part : *parts)
+      all.push_back(mount(part.destination, "bind", part.source,
+                          {"rbind", part.writable ? "noexec" : "ro", "nosuid", "nodev"}));
   return all;
 }
 

@@ -22,6 +22,7 @@
 #include "container/exec.h"
 #include "gpu/device_node.h"
 #include "gpu/machine_facts.h"
+#include "share/pages.h"
 #include "workload/ending.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
@@ -71,6 +72,8 @@ struct Launch {
   std::vector<gpu::DeviceNode> gpu_devices;  ///< exactly those that the task owns; everything else is denied
   std::vector<std::string> gpu_uuids;        ///< in the same order; the environment's NVIDIA_VISIBLE_DEVICES
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
+  /// What the guard holds it to; `driver` has the guard then. None: nothing does.
+  std::vector<share::Limit> limits;
   int processes = 4096;                      ///< at most
   std::vector<int> cpus;                     ///< to be pinned to, ascending; empty: it floats
   std::vector<std::string> nics;             ///< near its GPUs
@@ -97,6 +100,7 @@ struct Running {
   TimePoint started_at{};
   std::string containerizer = "oci";  ///< by whom: "oci", "docker", "kubernetes"
   std::string address = {};           ///< of its own; "": the machine's
+  std::string tier = {};              ///< of what holds it to its shares of GPUs (gpu::kGuarded); "": nothing
 };
 
 /// Where others than we have put a task.

@@ -1,5 +1,7 @@
 #include "container/driver_check.h"
 
+#include <fmt/format.h>
+
 #include <ranges>
 #include <set>
 
@@ -116,7 +118,14 @@ Result<bool> check_driver(const Launch& launch, const image::Image& image, const
   DROVER_TRY(const auto facts, driver_facts(launch, image, list));
   if (const auto matched = driver::match(launch.machine, facts); !matched)
     return Failure(context(matched.error(), "Image '" + image.reference + "' does not work here"));
-  return driver::uses_compat(launch.machine, facts.compat);
+  const bool compat = driver::uses_compat(launch.machine, facts.compat);
+  if (compat && is_guarded(launch, &image))
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("Image '{}' needs its own libcuda, of CUDA's compatibility package, before which no "
+                            "guard can stand",
+                            image.reference),
+                "use an image of the machine's CUDA, whole GPUs, or a share that nothing enforces: --share-by none");
+  return compat;
 }
 
 }  // namespace drover::container

@@ -70,6 +70,10 @@ bool gets_driver_volume(const Launch& launch, const image::Image* image) {
          driver::wants_volume(image->config.environment, image->config.labels);
 }
 
+bool is_guarded(const Launch& launch, const image::Image* image) {
+  return !launch.limits.empty() && (gets_driver_volume(launch, image) || gets_driver_files(launch, image));
+}
+
 bool gets_driver_files(const Launch& launch, const image::Image* image) {
   return image != nullptr && launch.task.driver == workload::DriverSource::kHost &&
          !launch.gpu_devices.empty() && launch.driver.files;
@@ -99,7 +103,8 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   if (launch.task.terminal) variables.try_emplace("TERM", "xterm");
   // After the task's own: a task that sets PATH would lose its driver otherwise.
   if (gets_driver_volume(launch, image))
-    for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}, compat))
+    for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}, compat,
+                                                                !launch.limits.empty()))
       variables[name] = value;
   for (const auto& [name, value] : own_environment(launch, image, sandbox_on_host)) variables[name] = value;
 

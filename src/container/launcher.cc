@@ -17,6 +17,8 @@
 #include "container/shim_watcher.h"
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
+#include "driver/files.h"
+#include "share/pages.h"
 
 namespace drover::container {
 namespace {
@@ -88,6 +90,16 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
     if (folder.exists(started_file(before))) return {};
   return fetch_all({options_.executable, options_.fetch_caches, options_.fetching}, files, sandbox,
                    with_groups(launch, user), launch.progress, launch.stop);
+}
+
+Result<std::vector<HostMount>> Launcher::make_share_pages(const Directory& folder, const Launch& launch) {
+  DROVER_CHECK_OK(share::make_pages(folder, launch.limits));
+  std::vector<HostMount> mounts;
+  for (const auto* page : {share::kLimitsPage, share::kAccountPage})
+    mounts.push_back({fmt::format("{}/{}/{}", folder.path(), share::kPagesFolder, page),
+                      fmt::format("{}/{}/{}", driver::kContainerFolder, share::kPagesFolder, page),
+                      page == share::kAccountPage});
+  return mounts;
 }
 
 Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& launch, const image::Image* image,

@@ -297,6 +297,9 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
   if (gets_driver_files(launch, image)) {
     DROVER_TRY(facts.driver_files, launch.driver.files());
   }
+  if (is_guarded(launch, image)) {
+    DROVER_TRY(facts.share_pages, make_share_pages(folder, launch));
+  }
   DROVER_TRY(facts.files, network_files(folder, launch));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";
@@ -324,7 +327,7 @@ Status OciLauncher::clear(const Directory& folder, const std::string& task_id) c
   group.remove();
   for (const char* name :
        {kLaunchSpecFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRuntimeState, kNetwork,
-        kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket})
+        kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket, share::kPagesFolder})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

@@ -17,6 +17,8 @@
 #include "container/status_file.h"
 #include "container/task_folder.h"
 #include "container/task_input.h"
+#include "gpu/share_tier.h"
+#include "share/pages.h"
 
 namespace drover::container {
 namespace {
@@ -211,7 +213,9 @@ Result<bool> ShimContainerizer::attach(const Directory& folder, const std::strin
 bool ShimContainerizer::report_started(const std::string& task_id) {
   const auto status = open_task(task_id).and_then(read_status);
   if (!status || !*status || !(*status)->running) return false;
-  watcher_.started(task_id, *(*status)->running);
+  auto running = *(*status)->running;
+  if (tasks_.exists(task_id + "/" + share::kPagesFolder)) running.tier = gpu::kGuarded;
+  watcher_.started(task_id, std::move(running));
   return true;
 }
 

@@ -23,7 +23,7 @@ Failure refusal(std::size_t index, const workload::Volume& volume, std::string_v
 /// What must not be covered, nor be mounted into.
 std::vector<std::string> kept_free(const Launch& launch, const image::Image* image) {
   std::vector<std::string> places(kOwnPlaces.begin(), kOwnPlaces.end());
-  if (gets_driver_volume(launch, image)) places.emplace_back(kDriverPlace);
+  if (gets_driver_volume(launch, image) || is_guarded(launch, image)) places.emplace_back(kDriverPlace);
   return places;
 }
 

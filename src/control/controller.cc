@@ -80,6 +80,7 @@ Status handle(Draft& draft, const event::Started& event) {
   record.steady_started_at = draft.steady() - std::max(draft.now() - event.at, TimePoint::duration::zero());
   record.containerizer = event.containerizer;
   record.address = event.address;
+  record.tier = event.tier;
   if (record.state == TaskState::kStarting) record.state = TaskState::kRunning;
   executor_started(draft, record);
   return {};

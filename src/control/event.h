@@ -75,6 +75,7 @@ struct Started {
   std::optional<int> attempt = std::nullopt;
   std::string containerizer;  ///< that started it; "" when it is not known
   std::string address = {};   ///< of its own; "": the machine's
+  std::string tier = {};      ///< of its shares of GPUs; "": nothing holds it to them
 };
 struct Ended {
   std::string id;

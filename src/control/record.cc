@@ -35,13 +35,13 @@ std::optional<TimePoint> decode_time(Decoder& decoder, const std::string& name) 
   return std::nullopt;
 }
 
-void write_grants(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
+void write_grants(JsonWriter& writer, const std::vector<placement::Grant>& grants, std::string_view tier) {
   writer.key("gpus");
   writer.begin_array();
   for (const auto& grant : grants) writer.value(grant.uuid);
   writer.end_array();
   writer.key("grants");
-  write(writer, grants);
+  write(writer, grants, tier);
 }
 
 void write_time(JsonWriter& writer, std::string_view name, const std::optional<TimePoint>& time) {
@@ -116,14 +116,14 @@ Result<TaskState> parse_task_state(std::string_view text) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a task state", text));
 }
 
-void write(JsonWriter& writer, const std::vector<placement::Grant>& grants) {
+void write(JsonWriter& writer, const std::vector<placement::Grant>& grants, std::string_view tier) {
   writer.begin_array();
   for (const auto& grant : grants) {
     writer.begin_object();
     writer.field("gpu", grant.uuid);
     writer.field("memory", grant.memory_bytes);
     writer.field("milli", grant.milli);
-    if (const auto tier = placement::tier_of(grant); !tier.empty()) writer.field("tier", tier);
+    if (const auto told = placement::tier_of(grant.milli, tier); !told.empty()) writer.field("tier", told);
     writer.end_object();
   }
   writer.end_array();
@@ -143,7 +143,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   write_time(writer, "finished_at", record.finished_at);
   if (record.gang_port != 0) writer.field("gang_port", record.gang_port);
   write_text(writer, "gang_reason", record.gang_reason);
-  write_grants(writer, record.gpus);
+  write_grants(writer, record.gpus, record.tier);
   if (record.idled) writer.field("idled", true);
   writer.field("nics", record.nics);
   write_text(writer, "node", record.node);
@@ -166,6 +166,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   writer.field("submitted_at", format_time(record.submitted_at));
   writer.key(task_name);
   workload::write(writer, record.task);
+  write_text(writer, "tier", record.tier);
   writer.field("timed_out", record.timed_out);
   if (record.tries_again) writer.field("tries_again", true);
   write_text(writer, "unhealthy", record.unhealthy);
@@ -241,6 +242,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.address = decoder.string("address").value_or("");
   record.node = decoder.string("node").value_or("");
   record.containerizer = decoder.string("containerizer").value_or("");
+  record.tier = decoder.string("tier").value_or("");
   record.reason = decoder.string("reason").value_or("");
   if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
   record.asked = decoder.boolean("asked").value_or(false);

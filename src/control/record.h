@@ -87,6 +87,7 @@ struct TaskRecord {
   int set = 0;                    ///< of its service's instances (node_rules.h); 0: it needs none
   std::string address;            ///< of its own, by which its ports are reached; "": the machine's
   std::string containerizer;      ///< that runs it, or did last: "oci", …; "" before it runs
+  std::string tier;               ///< of what holds it to its shares of GPUs: "guarded"; "": nothing does
   std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
   Cause cause = Cause::kNone;     ///< the same for programs, of one that has ended
   std::optional<int> exit_status;
@@ -166,9 +167,9 @@ std::vector<std::string> uuids_of(const TaskRecord& record);
 
 /// The only form in which a record is written: decode_record() reads it. Fields by name. "gpus" are the
 /// UUIDs; "grants" say in addition how much of each. A record without "grants", as older daemons wrote it,
-/// has whole GPUs. The tier of a grant is told, and never read.
+/// has whole GPUs. The tier of a grant is told, and never read: it is that of the record.
 void write(JsonWriter& writer, const TaskRecord& record);
-void write(JsonWriter& writer, const std::vector<placement::Grant>& grants);
+void write(JsonWriter& writer, const std::vector<placement::Grant>& grants, std::string_view tier);
 std::string text_of(const TaskRecord& record);
 /// decode_record(encode(record)) == record
 nlohmann::json encode(const TaskRecord& record);

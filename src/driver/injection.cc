@@ -40,12 +40,15 @@ bool wants_volume(const Environment& environment, const std::map<std::string, st
   return labels.contains("com.nvidia.volumes.needed");
 }
 
-std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat) {
+std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat,
+                                                      bool first) {
   std::vector<const char*> libraries{"/usr/local/nvidia/lib", "/usr/local/nvidia/lib64"};
   if (compat) libraries.insert(libraries.begin(), "/usr/local/cuda/compat");
   const auto path = value_of(environment, "PATH");
+  const auto named = value_of(environment, "LD_LIBRARY_PATH");
+  const auto all = first && !named.empty() ? with_folders("", libraries) + ":" + named : with_folders(named, libraries);
   return {{"PATH", with_folders(path.empty() ? kUsualPath : path, {"/usr/local/nvidia/bin"})},
-          {"LD_LIBRARY_PATH", with_folders(value_of(environment, "LD_LIBRARY_PATH"), libraries)}};
+          {"LD_LIBRARY_PATH", all}};
 }
 
 }  // namespace drover::driver

@@ -19,7 +19,9 @@ bool wants_volume(const Environment& environment, const std::map<std::string, st
 
 /// PATH and LD_LIBRARY_PATH with the volume's folders behind what `environment` has. An image without PATH
 /// gets the usual one first: the volume's programs alone would hide even the shell. `compat`: CUDA's forward
-/// compatibility package, if the image has it, comes before the volume (match.h: uses_compat).
-std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat = true);
+/// compatibility package, if the image has it, comes before the volume (match.h: uses_compat). `first`: the
+/// volume's libraries before all that the image names, as a guard must be (guard.h).
+std::map<std::string, std::string> volume_environment(const Environment& environment, bool compat = true,
+                                                      bool first = false);
 
 }  // namespace drover::driver

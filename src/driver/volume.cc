@@ -25,26 +25,63 @@ constexpr const char* kManifest = ".manifest.json";
 constexpr const char* kLock = ".lock";
 constexpr std::string_view kTemporary = ".building-";
 constexpr std::string_view kPrefix = "nvidia_";
+const std::string kGuarded = "guarded/";
+/// Of 32 bits, for which there is no guard.
+constexpr std::string_view kNarrow = "lib/";
+
+/// What a volume is made of.
+struct Content {
+  const DriverFiles& files;
+  Guard guard;                     ///< none: nothing is guarded
+  std::vector<DriverLink> guarded; ///< the links of what is
+};
+
+Content content_of(const DriverFiles& files, const Guard& guard) {
+  auto links = guarded_links(files, guard);
+  if (guard.empty() || !links) return {files, {}, {}};
+  return {files, guard, *std::move(links)};
+}
+
+bool is_guarded(const Content& content, const std::string& destination) {
+  return !content.guard.empty() && !destination.starts_with(kNarrow);
+}
 
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+Result<nlohmann::json> describe_file(const std::string& source, int fd, const std::string& destination) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return fail_errno(fmt::format("Failed to look at '{}'", source), errno);
+  return nlohmann::json{{"path", destination},
+                        {"source", source},
+                        {"size", info.st_size},
+                        {"inode", info.st_ino},
+                        {"modified", fmt::format("{}.{:09}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec)}};
+}
+
+Result<UniqueFd> open_own(const GuardLibrary& library) {
+  UniqueFd fd(::open(library.source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(fmt::format("Failed to open '{}'", library.source), errno);
+  return fd;
+}
+
 /// What the volume is made from: equal text, equal content. A host file that was replaced differs in size,
 /// time or inode.
-Result<std::string> describe(const DriverFiles& files, const Root& root) {
+Result<std::string> describe(const Content& content, const Root& root) {
+  const auto& files = content.files;
   auto list = nlohmann::json::array();
   for (const auto& file : files.files) {
     DROVER_TRY(const auto source, root.open_file(file.source));
-    struct stat info{};
-    if (::fstat(source.fd.get(), &info) != 0)
-      return fail_errno(fmt::format("Failed to look at '{}'", file.source), errno);
-    list.push_back({{"path", file.destination},
-                    {"source", file.source},
-                    {"size", info.st_size},
-                    {"inode", info.st_ino},
-                    {"modified", fmt::format("{}.{:09}", info.st_mtim.tv_sec, info.st_mtim.tv_nsec)}});
+    DROVER_TRY(auto described, describe_file(file.source, source.fd.get(), file.destination));
+    list.push_back(std::move(described));
+  }
+  for (const auto& library : content.guard) {
+    DROVER_TRY(const auto source, open_own(library));
+    DROVER_TRY(auto described,
+               describe_file(library.source, source.get(), kGuarded + kGuardedFolder + library.name));
+    list.push_back(std::move(described));
   }
   auto links = nlohmann::json::object();
   for (const auto& link : files.links) links[link.path] = link.target;
@@ -79,13 +116,19 @@ Status copy_all(int from, int to, const std::string& name) {
   }
 }
 
-Status copy_file(const Root& root, const DriverFile& file, const Directory& volume) {
-  DROVER_TRY(const auto source, root.open_file(file.source));
+Status copy_file(int source, const DriverFile& file, const Directory& volume) {
   DROVER_TRY(const auto target, volume.open_file(file.destination, O_WRONLY | O_CREAT | O_EXCL, 0600));
-  DROVER_CHECK_OK(copy_all(source.fd.get(), target.get(), file.source));
+  DROVER_CHECK_OK(copy_all(source, target.get(), file.source));
   if (::fchown(target.get(), 0, 0) != 0 || ::fchmod(target.get(), file.executable ? 0755 : 0644) != 0 ||
       ::fsync(target.get()) != 0)
     return fail_errno(fmt::format("Failed to write '{}/{}'", volume.path(), file.destination), errno);
+  return {};
+}
+
+Status make_links(const std::vector<DriverLink>& links, const std::string& folder, const Directory& volume) {
+  for (const auto& link : links)
+    if (::symlinkat(link.target.c_str(), volume.fd(), (folder + link.path).c_str()) != 0)
+      return fail_errno(fmt::format("Failed to link '{}/{}{}'", volume.path(), folder, link.path), errno);
   return {};
 }
 
@@ -96,32 +139,56 @@ Status make_folder(const Directory& volume, const std::string& path) {
   return {};
 }
 
-Status make_place(const SharedFile& file, const Directory& volume) {
-  return volume.open_file(file.name, O_WRONLY | O_CREAT | O_EXCL, 0444).map([](auto&&) {});
+Status make_place(const std::string& name, const Directory& volume) {
+  return volume.open_file(name, O_WRONLY | O_CREAT | O_EXCL, 0444).map([](auto&&) {});
 }
 
 /// Every folder of the volume, parents first.
-std::set<std::string> folders_of(const DriverFiles& files) {
+std::set<std::string> folders_of(const Content& content) {
+  const auto& files = content.files;
   std::set<std::string> folders{"bin", "lib", "lib64"};
   const auto add = [&](const std::string& path) {
     for (auto folder = folder_of(path); !folder.empty(); folder = folder_of(folder)) folders.insert(folder);
   };
   for (const auto& file : files.files) add(file.destination);
   for (const auto& file : files.shared) add(file.name);
+  if (content.guard.empty()) return folders;
+  for (const auto& folder : std::set(folders)) add(fmt::format("{}{}/", kGuarded, folder));
+  for (const auto& page : kGuardPages) add(kGuarded + page);
   return folders;
 }
 
-Status fill(const DriverFiles& files, const Root& root, const std::string& manifest,
-            const Directory& volume) {
+/// The same files under another name, and the guard before them.
+Status fill_guarded(const Content& content, const Directory& volume) {
+  for (const auto& file : content.files.files) {
+    const auto& name = file.destination;
+    if (is_guarded(content, name) &&
+        ::linkat(volume.fd(), name.c_str(), volume.fd(), (kGuarded + name).c_str(), 0) != 0)
+      return fail_errno(fmt::format("Failed to link '{}/{}{}'", volume.path(), kGuarded, name), errno);
+  }
+  for (const auto& library : content.guard) {
+    DROVER_TRY(const auto source, open_own(library));
+    const DriverFile own{library.source, kGuarded + kGuardedFolder + library.name, false};
+    DROVER_CHECK_OK(copy_file(source.get(), own, volume));
+  }
+  for (const auto& file : content.files.shared) DROVER_CHECK_OK(make_place(kGuarded + file.name, volume));
+  for (const auto& page : kGuardPages) DROVER_CHECK_OK(make_place(kGuarded + page, volume));
+  return make_links(content.guarded, kGuarded, volume);
+}
+
+Status fill(const Content& content, const Root& root, const std::string& manifest, const Directory& volume) {
+  const auto& files = content.files;
   if (::fchmod(volume.fd(), 0755) != 0)
     return fail_errno(fmt::format("Failed to set the mode of '{}'", volume.path()), errno);
-  const auto folders = folders_of(files);
+  const auto folders = folders_of(content);
   for (const auto& folder : folders) DROVER_CHECK_OK(make_folder(volume, folder));
-  for (const auto& file : files.files) DROVER_CHECK_OK(copy_file(root, file, volume));
-  for (const auto& file : files.shared) DROVER_CHECK_OK(make_place(file, volume));
-  for (const auto& link : files.links)
-    if (::symlinkat(link.target.c_str(), volume.fd(), link.path.c_str()) != 0)
-      return fail_errno(fmt::format("Failed to link '{}/{}'", volume.path(), link.path), errno);
+  for (const auto& file : files.files) {
+    DROVER_TRY(const auto source, root.open_file(file.source));
+    DROVER_CHECK_OK(copy_file(source.fd.get(), file, volume));
+  }
+  for (const auto& file : files.shared) DROVER_CHECK_OK(make_place(file.name, volume));
+  DROVER_CHECK_OK(make_links(files.links, "", volume));
+  if (!content.guard.empty()) DROVER_CHECK_OK(fill_guarded(content, volume));
   for (const auto& name : folders) {
     DROVER_TRY(const auto folder, volume.subdirectory(name));
     DROVER_CHECK_OK(folder.sync());
@@ -201,12 +268,12 @@ Status set_aside(const Directory& parent, const std::string& name) {
   }
 }
 
-Status build(const DriverFiles& files, const Root& root, const std::string& manifest, const Directory& parent,
+Status build(const Content& content, const Root& root, const std::string& manifest, const Directory& parent,
              const std::string& name) {
   const auto temporary = std::string(kTemporary) + name;
   const auto built = [&]() -> Status {
     DROVER_TRY(const auto volume, parent.make_subdirectory(temporary));
-    DROVER_CHECK_OK(fill(files, root, manifest, volume));
+    DROVER_CHECK_OK(fill(content, root, manifest, volume));
     DROVER_CHECK_OK(set_aside(parent, name));
     if (::renameat(parent.fd(), temporary.c_str(), parent.fd(), name.c_str()) != 0)
       return fail_errno(fmt::format("Failed to rename '{}/{}'", parent.path(), temporary), errno);
@@ -230,7 +297,7 @@ Status check_executable(const Directory& parent) {
 
 }  // namespace
 
-Result<Volume> build_volume(const DriverFiles& files, const std::string& folder) {
+Result<Volume> build_volume(const DriverFiles& files, const std::string& folder, const Guard& guard) {
   const auto name = std::string(kPrefix) + files.version;
   if (files.version.empty() || files.version.find('/') != std::string::npos)
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is no version of a driver", files.version));
@@ -242,9 +309,12 @@ Result<Volume> build_volume(const DriverFiles& files, const std::string& folder)
   DROVER_CHECK_OK(check_executable(parent));
   DROVER_TRY(const auto held, lock(parent));
   DROVER_CHECK_OK(remove_leftovers(parent));
-  DROVER_TRY(const auto manifest, describe(files, root));
-  Volume volume{parent.path() + "/" + name, files.version, is_complete(parent, name, manifest)};
-  if (!volume.reused) DROVER_CHECK_OK(build(files, root, manifest, parent, name));
+  const auto content = content_of(files, guard);
+  DROVER_TRY(const auto manifest, describe(content, root));
+  Volume volume{.path = parent.path() + "/" + name, .version = files.version};
+  volume.reused = is_complete(parent, name, manifest);
+  if (!volume.reused) DROVER_CHECK_OK(build(content, root, manifest, parent, name));
+  if (!content.guard.empty()) volume.guarded = volume.path + "/guarded";
   DROVER_TRY(volume.held, hold(parent, name));
   return volume;
 }

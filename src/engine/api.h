@@ -213,6 +213,7 @@ class Views {
     std::string user;
     int milli = 1000;
     std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
+    std::string tier = {};           ///< placement::tier_of
   };
   virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
 

@@ -45,6 +45,20 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
   return launch;
 }
 
+/// What the guard holds the task to. Those of a group have one share together, which no pages are for.
+std::vector<share::Limit> limits_of(const container::Launch& launch) {
+  const auto& wanted = launch.task.resources;
+  if (wanted.share_by == workload::ShareBy::kNone || !wanted.group.empty()) return {};
+  const bool insists = wanted.share_by == workload::ShareBy::kLimits;
+  std::vector<share::Limit> limits;
+  for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i) {
+    const auto bytes = launch.gpu_shares[i].memory_bytes;
+    if (bytes < workload::kMinGuarded && !insists) return {};
+    limits.push_back({launch.gpu_uuids.at(i), bytes});
+  }
+  return limits;
+}
+
 /// What comes over the network: files, and images that registries have.
 bool may_take_hours(const workload::Task& task) {
   return !task.fetch.empty() || may_be_pulled(task.image.value_or("/"));
@@ -121,10 +135,23 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
   if (!devices.empty()) {
     DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
-    DROVER_TRY(launch.driver, ports_.driver_supply());
+    DROVER_CHECK_OK(add_driver(launch));
   }
   DROVER_TRY(launch.devices, devices_of(record.task));
   return containerizer_->launch(launch);
+}
+
+/// Where nothing can guard, a share is counted, unless the task insists.
+Status Executor::add_driver(container::Launch& launch) const {
+  launch.limits = limits_of(launch);
+  auto supply = ports_.driver_supply(!launch.limits.empty());
+  if (!supply && !launch.limits.empty() && launch.task.resources.share_by == workload::ShareBy::kAuto) {
+    launch.limits.clear();
+    supply = ports_.driver_supply(false);
+  }
+  if (!supply) return Failure(supply.error());
+  launch.driver = *std::move(supply);
+  return {};
 }
 
 void Executor::exec(uid_t asker, const std::string& id, ExecRequest request,

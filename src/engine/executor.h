@@ -83,6 +83,7 @@ class Executor {
   /// Called on a pool.
   Status launch(const control::TaskRecord& record, const LaunchFacts& facts, const std::stop_token& stop,
                 std::function<Status()> may_start);
+  Status add_driver(container::Launch& launch) const;
   void add_secrets(container::Launch& launch) const;
   void prepares(const std::string& id, const std::string& step);
 

@@ -59,6 +59,11 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
   return lines;
 }
 
+std::string tier_words(std::string_view tier) {
+  if (tier.empty()) return "";
+  return tier == gpu::kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
+}
+
 std::vector<std::string> what_it_has(const control::State& state, const control::TaskRecord& record,
                                      const std::vector<int>& usable) {
   std::vector<std::string> lines;
@@ -67,7 +72,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
     lines.push_back(
         fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
                     fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                    share.whole() ? "" : " (counted, not enforced)"));
+                    tier_words(placement::tier_of(share.whole() ? 1000 : 0, record.tier))));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }
@@ -237,7 +242,7 @@ Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) con
       const auto& record = state->tasks.at(id);
       for (const auto& grant : record.gpus)
         result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
-                          grant.memory_bytes});
+                          grant.memory_bytes, std::string(placement::tier_of(grant.milli, record.tier))});
     }
     return result;
   };

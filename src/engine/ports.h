@@ -57,6 +57,7 @@ struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
   std::vector<TaskProcesses> tasks;  ///< that have shares
+  std::set<std::string> guarded;     ///< ids of those with the guard's pages
 
   bool operator==(const SharedGpus&) const = default;
 };
@@ -94,8 +95,9 @@ struct Ports : Loop {
   std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;
   /// Device nodes of these GPUs, in their order. Called on the pool.
   std::function<Result<std::vector<gpu::DeviceNode>>(const std::vector<gpu::Device>&)> gpu_nodes;
-  /// What of the driver goes with GPUs. Called on the pool, only for tasks that own GPUs.
-  std::function<Result<container::DriverSupply>()> driver_supply;
+  /// What of the driver goes with GPUs; `guarded`: with the guard before it, kUnsupported or kNotFound where
+  /// there can be none. Called on the pool, only for tasks that own GPUs.
+  std::function<Result<container::DriverSupply>(bool guarded)> driver_supply;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.

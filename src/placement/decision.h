@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "gpu/share_tier.h"
+
 namespace drover::placement {
 
 /// A GPU, or a part of one.
@@ -19,14 +21,11 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
-/// The tier of shares that nothing enforces.
-inline constexpr std::string_view kCounted = "counted";
-/// How a holder of so many thousandths is kept to them; "" of a whole GPU, which nobody else has.
-constexpr std::string_view tier_of(int milli) {
-  return milli < 1000 ? kCounted : "";
-}
-inline std::string_view tier_of(const Grant& grant) {
-  return tier_of(grant.milli);
+/// How a holder of so many thousandths is kept to them; "" of a whole GPU, which nobody else has. `started`:
+/// the tier that it was started with, "" before and where nothing holds it.
+constexpr std::string_view tier_of(int milli, std::string_view started) {
+  if (milli >= 1000) return "";
+  return started.empty() ? gpu::kCounted : started;
 }
 
 struct Decision {

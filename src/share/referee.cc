@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gpu/share_tier.h"
+
 namespace drover::share {
 namespace {
 
@@ -83,7 +85,9 @@ void Referee::judge_one(Account& account, Memory& memory, const std::map<std::st
     verdicts.push_back({Verdict::Kind::kOffence, *most, allowance, account.held});
   }
   memory.offended = at;
-  if (punishment_ != Punishment::kKill) return;
+  const bool ends = punishment_ == Punishment::kKill ||
+                    (punishment_ == Punishment::kKillGuarded && allowance.tier == gpu::kGuarded);
+  if (!ends) return;
   if (memory.ended && at >= *memory.ended && at - *memory.ended < kEndedAgain) return;
   memory.ended = at;
   verdicts.push_back({Verdict::Kind::kEnd, *most, allowance, account.held});

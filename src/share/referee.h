@@ -31,7 +31,8 @@ inline constexpr std::chrono::milliseconds kInterval{100};      ///< between loo
 inline constexpr std::chrono::milliseconds kForgiven{10'000};   ///< within its share, until it is forgotten
 inline constexpr std::chrono::milliseconds kEndedAgain{1'000};  ///< where somebody is still over
 
-enum class Punishment { kReport, kKill };
+/// What becomes of offenders: they are told; ended if they went round the guard (kGuarded); ended.
+enum class Punishment { kReport, kKillGuarded, kKill };
 
 /// What one task, or those of a group together, may hold of one GPU.
 struct Allowance {
@@ -39,6 +40,7 @@ struct Allowance {
   std::string name;             ///< of the task or the group: one name, one allowance of a GPU
   std::set<std::string> tasks;  ///< their ids
   std::uint64_t bytes = 0;
+  std::string tier = {};  ///< gpu/share_tier.h
 
   bool operator==(const Allowance&) const = default;
 };

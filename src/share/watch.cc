@@ -61,7 +61,7 @@ void Watch::set(Shares shares) {
 
 Figures Watch::figures() const {
   const std::lock_guard lock(mutex_);
-  return {referee_.accounts(), referee_.unattributed()};
+  return {referee_.accounts(), charged_, referee_.unattributed()};
 }
 
 Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of) {
@@ -80,6 +80,29 @@ Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_
   return looks;
 }
 
+/// Those that cannot be opened are of tasks that have ended meanwhile.
+void Watch::open_pages(const std::map<std::string, std::string>& folders) {
+  std::erase_if(pages_, [&](const auto& one) { return !folders.contains(one.first); });
+  for (const auto& [task, folder] : folders) {
+    if (pages_.contains(task)) continue;
+    const auto place = Directory::open(folder);
+    if (auto pages = place ? Pages::open(*place) : Result<Pages>(Failure(place.error())))
+      pages_.emplace(task, *std::move(pages));
+  }
+}
+
+std::map<std::string, std::map<std::string, std::uint64_t>> Watch::look_at_pages() {
+  std::map<std::string, std::map<std::string, std::uint64_t>> charged;
+  for (auto& [task, pages] : pages_) {
+    const auto processes = pages.look();
+    if (!processes) continue;
+    auto& of_task = charged[task];
+    for (std::size_t i = 0; i < pages.limits().size(); ++i)
+      for (const auto& process : *processes) of_task[pages.limits()[i].gpu] += process.charged[i];
+  }
+  return charged;
+}
+
 void Watch::run() {
   std::vector<gpu::Device> gpus;
   gpu::TaskOf task_of;
@@ -90,16 +113,20 @@ void Watch::run() {
     if (auto shares = std::exchange(next_, std::nullopt)) {
       gpus = std::move(shares->gpus);
       referee_.set(std::move(shares->allowances));
+      if (gpus.empty()) pages_.clear();
       if (gpus.empty()) continue;
       lock.unlock();
       task_of = shares->owners();
+      open_pages(shares->guarded);
       lock.lock();
     }
     lock.unlock();
     const auto began = std::chrono::steady_clock::now();
+    auto charged = look_at_pages();
     const auto looks = look(gpus, task_of);
     const auto now = std::chrono::steady_clock::now();
     lock.lock();
+    charged_ = std::move(charged);
     auto verdicts = referee_.judge(looks, now);
     lock.unlock();
     if (!verdicts.empty()) tell_(std::move(verdicts));

@@ -1,6 +1,7 @@
 #pragma once
 
-// Looks at shared GPUs, ten times a second, and says what the referee decides. A thread of its own, which
+// Looks at shared GPUs, ten times a second, and says what the referee decides; and at the pages of guarded
+// tasks, whose processes it tells how the driver numbers them. A thread of its own, which
 // sleeps while no GPU is shared; the driver is asked as everywhere (gpu/usage_sampler.h), so one that does
 // not answer holds up neither this nor the other GPUs for longer than a look. Thread safe.
 //
@@ -10,6 +11,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +19,7 @@
 
 #include "gpu/strangers.h"
 #include "gpu/usage_sampler.h"
+#include "share/pages.h"
 #include "share/referee.h"
 
 namespace drover::share {
@@ -27,11 +30,14 @@ struct Shares {
   std::vector<Allowance> allowances;
   /// Makes what says whose a process is. Called once, on the thread of the watch.
   std::function<gpu::TaskOf()> owners;
+  std::map<std::string, std::string> guarded;  ///< by task that has pages (pages.h): its folder
 };
 
 /// As of the last look.
 struct Figures {
   std::vector<Account> accounts;
+  /// Bytes that the guard counts for each task with pages, by task and the GPU's UUID.
+  std::map<std::string, std::map<std::string, std::uint64_t>> charged;
   std::map<std::string, std::uint64_t> unattributed;  ///< bytes, by UUID of GPUs that are shared
 };
 
@@ -59,6 +65,8 @@ class Watch {
  private:
   void run();
   Looks look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of);
+  void open_pages(const std::map<std::string, std::string>& folders);
+  std::map<std::string, std::map<std::string, std::uint64_t>> look_at_pages();
 
   const std::string proc_;
   const std::function<void(std::vector<Verdict>)> tell_;
@@ -68,6 +76,8 @@ class Watch {
   std::optional<Shares> next_;  ///< set, and not taken yet
   bool stopped_ = false;
   Referee referee_;
+  std::map<std::string, std::map<std::string, std::uint64_t>> charged_;
+  std::map<std::string, Pages> pages_;  ///< by task; of the thread alone
   std::thread thread_;
 };
 

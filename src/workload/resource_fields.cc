@@ -236,12 +236,30 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   for (const auto& name : kFilterFields)
     needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
+  if (decoder.value("share_by") != nullptr && resources.share.whole())
+    decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
+                    "ask for a share of each with gpu_share");
   needs("different_models", resources.different_models, 2, "only several GPUs can be of different models");
   needs("interconnect", resources.interconnect.asks(), 2, "only several GPUs are joined to each other");
   needs("cpu_affinity", resources.cpu_affinity == Preference::kRequire, 1,
         "without GPUs no CPUs are near them");
   needs("nic", resources.nic != Preference::kNone, 1, "without GPUs no network card is near them");
   needs("group", !resources.group.empty(), 1, "the tasks of a group share GPUs, and none are asked for");
+}
+
+void decode_share_by(Decoder& decoder, Resources& resources) {
+  const auto word = decoder.string("share_by");
+  if (!word) return;
+  const auto found = std::ranges::find(kShareWays, *word);
+  if (found != kShareWays.end())
+    resources.share_by = static_cast<ShareBy>(found - kShareWays.begin());
+  else
+    decoder.mistake("share_by", fmt::format("'{}' is nothing that holds tasks to a share here", *word),
+                    fmt::format("it is one of {}", fmt::join(kShareWays, ", ")));
+  if (resources.share_by == ShareBy::kLimits && resources.share.memory_bytes > 0 &&
+      resources.share.memory_bytes < kMinGuarded)
+    decoder.mistake("share_by", "programs with less than 1 GiB of a GPU, most of which its context takes, do not start",
+                    "ask for 1 GiB or more, or for share_by none");
 }
 
 /// What both the request and the stored task say in the same way.
@@ -251,6 +269,7 @@ void decode_common(Decoder& decoder, Resources& resources) {
   decode_preference(decoder, "cpu_affinity", resources.cpu_affinity);
   decode_preference(decoder, "nic", resources.nic);
   decode_constraints(decoder, resources.attributes);
+  decode_share_by(decoder, resources);
   resources.group = decoder.string("group").value_or("");
   if (const auto cpus = decoder.number("cpus", 0.001, kMaxMilliCpus / 1e3))
     resources.milli_cpus = static_cast<std::int64_t>(*cpus * 1000 + 0.5);

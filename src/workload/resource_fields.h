@@ -9,6 +9,7 @@
 //                           the same filters when all GPUs are of one kind; with one of them, or with
 //                           gpu_share, gpus is 1 when it is left out
 //   gpu_share               0.5 | "8GiB" of each GPU
+//   share_by                "auto" | "limits" | "none": what holds the task to it
 //   different_models        bool
 //   interconnect            how near each pair is at least: see parse_interconnect()
 //   cpu_affinity, nic       "none" | "prefer" | "require"
@@ -37,6 +38,9 @@ void decode_stored_resources(Decoder& decoder, Resources& resources);
 /// as `nvidia-smi topo -m` spells them ("NV2", "PHB") and "qpi", in any case.
 Result<Interconnect> parse_interconnect(std::string_view text);
 std::string to_string(const Interconnect& interconnect);
+
+/// By the value of ShareBy.
+inline constexpr std::array<std::string_view, 3> kShareWays = {"auto", "limits", "none"};
 
 std::string_view to_string(Preference preference);
 /// By the value of Arrangement.

@@ -47,9 +47,19 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
+/// Less memory of a GPU nothing is held to: a program's context alone takes most of it.
+inline constexpr std::uint64_t kMinGuarded = 1ULL << 30;
+
 /// Both amounts that a share holds of a GPU with so much memory; nothing of one with less memory than it asks
 /// for.
 Share held_of(const Share& share, std::uint64_t memory_bytes);
+
+/// What is to hold a task to its shares.
+enum class ShareBy {
+  kAuto,    ///< the strongest that there is
+  kLimits,  ///< the guard's libraries, and a referee
+  kNone,    ///< nothing: they are counted
+};
 
 /// The weakest pair of the chosen GPUs is at least this near: so many NVLinks, or a PCIe level.
 struct Interconnect {
@@ -103,6 +113,7 @@ struct Resources {
   bool different_models = false;  ///< no two of its GPUs are of one model
   CapabilitySets capabilities;
   Share share;
+  ShareBy share_by = ShareBy::kAuto;
   Interconnect interconnect;                      ///< a minimum; without one the best is taken all the same
   Preference cpu_affinity = Preference::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs
   Preference nic = Preference::kNone;             ///< a NIC on the NUMA node of its GPUs

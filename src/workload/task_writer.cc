@@ -108,7 +108,6 @@ void write_gpu_count(JsonWriter& writer, const Resources& resources) {
   if (!share.whole()) {
     writer.key("gpu_share");
     writer.begin_object();
-    writer.field("enforced", false);
     if (share.memory_bytes > 0)
       writer.field("memory_bytes", share.memory_bytes);
     else
@@ -168,6 +167,8 @@ void write(JsonWriter& writer, const Task& task) {
   writer.field("read_only", task.read_only);
   if (batch.requeue != Requeue::kPreempted) writer.field("requeue", to_string(batch.requeue));
   if (batch.retries > 0) writer.field("retries", batch.retries);
+  if (resources.share_by != ShareBy::kAuto)
+    writer.field("share_by", kShareWays.at(static_cast<std::size_t>(resources.share_by)));
   if (task.takes_input) writer.field("stdin", true);
   if (task.timeout) writer.field("timeout_ms", task.timeout->count());
   if (task.terminal)

@@ -76,8 +76,8 @@ json view_host_amounts(const workload::Resources& resources) {
 }
 
 /// Of whole GPUs there is none.
-void add_tier(json& part, int milli) {
-  if (const auto tier = placement::tier_of(milli); !tier.empty()) part["tier"] = tier;
+void add_tier(json& part, std::string_view tier) {
+  if (!tier.empty()) part["tier"] = tier;
 }
 
 json view_holder(const engine::Views::Holder& holder) {
@@ -85,7 +85,7 @@ json view_holder(const engine::Views::Holder& holder) {
                 {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
                 {"milli", holder.milli},
                 {"memory", holder.memory_bytes}};
-  add_tier(value, holder.milli);
+  add_tier(value, holder.tier);
   return value;
 }
 
@@ -183,7 +183,7 @@ void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
   if (record.exit_status) writer.field("exit_status", *record.exit_status);
   if (record.finished_at) writer.field("finished_at", format_time(*record.finished_at));
   writer.key("grants");
-  control::write(writer, record.gpus);
+  control::write(writer, record.gpus, record.tier);
   writer.field("reason", record.reason);
   if (record.started_at) writer.field("started_at", format_time(*record.started_at));
   writer.field("state", control::to_string(record.state));
@@ -216,7 +216,6 @@ json view(const engine::PlanView& plan) {
     json gpus = json::array();
     for (const auto& grant : decision.gpus) {
       gpus.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
-      add_tier(gpus.back(), grant.milli);
     }
     members.push_back({{"node", decision.node},
                        {"gpus", std::move(gpus)},

@@ -211,9 +211,9 @@ void add_serve_share(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--share-offence", options.share_offence,
                   "What becomes of a task that holds more of a shared GPU's memory than it was given: report "
-                  "it, or kill the task")
-      ->check(one_of({"report", "kill"}))
-      ->type_name("report|kill")
+                  "it, kill the task, or kill it where it has gone round the guard and report it elsewhere")
+      ->check(one_of({"auto", "report", "kill"}))
+      ->type_name("auto|report|kill")
       ->capture_default_str();
 }
 

@@ -27,8 +27,8 @@ json bind_mount(const std::string& source, const std::string& target, bool read_
 
 json mounts_of(const BodyFacts& facts) {
   auto all = json::array();
-  for (const auto& part : facts.driver_volume)
-    all.push_back(bind_mount(part.source, part.destination, !part.writable));
+  for (const auto* parts : {&facts.driver_volume, &facts.share_pages})
+    for (const auto& part : *parts) all.push_back(bind_mount(part.source, part.destination, !part.writable));
   all.push_back(bind_mount(facts.init, kInitInside, true));
   all.push_back(bind_mount(fmt::format("{}/{}", facts.volume_folder, kSandboxSource), kSandboxMount, false));
   for (std::size_t i = 0; i < facts.volumes.size(); ++i)

@@ -32,6 +32,7 @@ struct BodyFacts {
   std::string entered = "/";  ///< by the engine, as root: nothing that a user could lead elsewhere
   std::string device_folder;  ///< where node n of device_nodes_of() lies as "<n>"
   std::vector<HostMount> driver_volume;  ///< when this container gets it
+  std::vector<HostMount> share_pages;    ///< when it gets that, and is held to shares
   bool compat = true;                    ///< check_driver
   User user;                             ///< in the container's own terms
   std::vector<VolumePlan> volumes;

@@ -153,6 +153,9 @@ Result<std::string> DockerLauncher::body_of(const Directory& folder, const Launc
   facts.device_folder = folder.path() + "/" + kDevices;
   if (gets_driver_volume(launch, &image)) {
     DROVER_TRY(facts.driver_volume, launch.driver.volume());
+    if (!launch.limits.empty()) {
+      DROVER_TRY(facts.share_pages, make_share_pages(folder, launch));
+    }
   }
   facts.user = found.user;
   DROVER_TRY(facts.volumes, plan_volumes(launch, &image, facts.sandbox));
@@ -234,7 +237,7 @@ Status DockerLauncher::clear(const Directory& folder, const std::string& task_id
       for (const auto& id : left) DROVER_CHECK_OK(engine.remove(id));
     }
   }
-  for (const char* name : {kDevices, kVolumes, kLaunchSpecFile}) DROVER_CHECK_OK(folder.remove_tree(name));
+  for (const char* name : {kDevices, kVolumes, share::kPagesFolder, kLaunchSpecFile}) DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }
 

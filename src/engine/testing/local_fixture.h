@@ -191,7 +191,7 @@ class LocalEngineTest : public ::testing::Test {
       return found;
     };
     ports.usable_cpus = {0, 1, 2, 3};
-    ports.driver_supply = []() -> Result<container::DriverSupply> { return container::DriverSupply{}; };
+    ports.driver_supply = [](bool) -> Result<container::DriverSupply> { return container::DriverSupply{}; };
     return ports;
   }
   /// What an administrator does who takes the journal away, or puts an older one back.
