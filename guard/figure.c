@@ -61,19 +61,27 @@ static bool knows(int entry) {
   return nvml.works && nvml.gpus[entry] != NULL;
 }
 
+/* What the driver lists of a process; false when it is not listed. */
+static bool add_listed(const nvmlProcessInfo_t* processes, unsigned int count, uint32_t pid, uint64_t* bytes) {
+  bool listed = false;
+  for (unsigned int i = 0; i < count && i < MOST_PROCESSES; ++i) {
+    if (processes[i].pid != pid || processes[i].usedGpuMemory == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
+      continue;
+    *bytes += processes[i].usedGpuMemory;
+    listed = true;
+  }
+  return listed;
+}
+
 bool figure_of_process(int entry, uint64_t* bytes) {
   static nvmlProcessInfo_t processes[MOST_PROCESSES];
   unsigned int count = MOST_PROCESSES;
   *bytes = 0;
   if (!knows(entry) || nvml.processes(nvml.gpus[entry], &count, processes) != NVML_SUCCESS) return false;
-  const uint32_t pid = guard_driver_pid();
+  const struct guard_pids pids = guard_own_pids();
   static bool is_known; /* NVML lists this process when it has something */
-  for (unsigned int i = 0; i < count && i < MOST_PROCESSES; ++i) {
-    if (processes[i].pid != pid || processes[i].usedGpuMemory == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
-      continue;
-    *bytes += processes[i].usedGpuMemory;
-    is_known = true;
-  }
+  is_known |= (pids.host != 0 && add_listed(processes, count, pids.host, bytes)) ||
+              add_listed(processes, count, pids.own, bytes);
   return is_known;
 }
 

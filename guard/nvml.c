@@ -131,7 +131,7 @@ static unsigned int keep_own(void* items, unsigned int count, size_t size, size_
   char* const bytes = items;
   unsigned int kept = 0;
   for (unsigned int i = 0; i < count; ++i) {
-    const uint32_t own = guard_own_pid(*pid_in(bytes + i * size, offset));
+    const uint32_t own = guard_find_pids(*pid_in(bytes + i * size, offset)).own;
     if (own == 0) continue;
     if (kept != i) memcpy(bytes + kept * size, bytes + i * size, size);
     *pid_in(bytes + kept++ * size, offset) = own;
@@ -202,6 +202,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                                  nvmlAccountingStats_t* stats) {
   if (limited(device) < 0) return driver.nvmlDeviceGetAccountingStats(device, pid, stats);
-  const uint32_t its = guard_pid_of_driver(pid);
-  return its == 0 ? NVML_ERROR_NOT_FOUND : driver.nvmlDeviceGetAccountingStats(device, its, stats);
+  const struct guard_pids pids = guard_pids_of(pid);
+  if (pids.own == 0) return NVML_ERROR_NOT_FOUND;
+  const nvmlReturn_t result =
+      pids.host == 0 ? NVML_ERROR_NOT_FOUND : driver.nvmlDeviceGetAccountingStats(device, pids.host, stats);
+  return result == NVML_ERROR_NOT_FOUND ? driver.nvmlDeviceGetAccountingStats(device, pids.own, stats) : result;
 }

@@ -163,7 +163,7 @@ static int take_slot(void) {
     if (fcntl(pages.descriptor, F_SETLK, &lock) != 0) continue;
     struct guard_slot* slot = &pages.account->slots[i];
     for (int gpu = 0; gpu < GUARD_GPUS; ++gpu) __atomic_store_n(&slot->held[gpu], 0, __ATOMIC_SEQ_CST);
-    slot->driver_pid = 0;
+    slot->host_pid = 0;
     slot->pid = (uint32_t)getpid();
     uint32_t used = __atomic_load_n(&pages.account->slots_used, __ATOMIC_RELAXED);
     while (used < (uint32_t)i + 1 &&
@@ -354,29 +354,29 @@ void guard_set_held(int entry, uint64_t units) {
 
 /* ---- Who is who ---- */
 
-uint32_t guard_driver_pid(void) {
+struct guard_pids guard_own_pids(void) {
   const struct guard_slot* slot = own_slot();
-  const uint32_t told = slot == NULL ? 0 : __atomic_load_n(&slot->driver_pid, __ATOMIC_RELAXED);
-  return told != 0 ? told : (uint32_t)getpid();
+  return (struct guard_pids){slot == NULL ? 0 : __atomic_load_n(&slot->host_pid, __ATOMIC_RELAXED),
+                             (uint32_t)getpid()};
 }
 
-/* By one of its two pids to the other. */
-static uint32_t translate(uint32_t pid, bool from_driver) {
-  if (guard_open() != GUARD_LIMITED) return 0;
+static struct guard_pids find_pids(uint32_t pid, bool of_host) {
+  if (pid == 0 || guard_open() != GUARD_LIMITED) return (struct guard_pids){0, 0};
   for (int i = 0, count = slots_used(); i < count; ++i) {
     const struct guard_slot* slot = &pages.account->slots[i];
-    const uint32_t own = slot->pid, its = slot->driver_pid != 0 ? slot->driver_pid : own;
-    if (pid == (from_driver ? its : own) && is_owned(i)) return from_driver ? own : its;
+    const struct guard_pids pids = {__atomic_load_n(&slot->host_pid, __ATOMIC_RELAXED), slot->pid};
+    if (pid == (of_host ? pids.host : pids.own) && is_owned(i)) return pids;
   }
-  return 0;
+  return (struct guard_pids){0, 0};
 }
 
-uint32_t guard_own_pid(uint32_t driver_pid) {
-  return translate(driver_pid, true);
+struct guard_pids guard_find_pids(uint32_t told_by_driver) {
+  const struct guard_pids pids = find_pids(told_by_driver, true);
+  return pids.own != 0 ? pids : find_pids(told_by_driver, false);
 }
 
-uint32_t guard_pid_of_driver(uint32_t own_pid) {
-  return translate(own_pid, false);
+struct guard_pids guard_pids_of(uint32_t own_pid) {
+  return find_pids(own_pid, false);
 }
 
 uint64_t guard_context_units(int entry) {

@@ -47,7 +47,7 @@ struct guard_limits {
 
 struct guard_slot {
   uint32_t pid;        /* as the process knows itself */
-  uint32_t driver_pid; /* as the driver knows it, where somebody outside wrote that; 0 if it is the same */
+  uint32_t host_pid; /* as the host numbers it, where somebody there wrote that; else 0 */
   uint64_t unused[7];
   uint64_t held[GUARD_GPUS]; /* upper half: units held; lower half: how many of these are not certain yet */
 };
@@ -96,13 +96,20 @@ void guard_give(int entry, uint64_t units);
 /* Says what this process holds. Nobody else in the process may take or give meanwhile. */
 void guard_set_held(int entry, uint64_t units);
 
-/* The pid of this process as the driver knows it. */
-uint32_t guard_driver_pid(void);
+/* The numbers of a process, of which the driver uses one: older ones number processes as the host does, newer
+ * ones as the process does that asks. */
+struct guard_pids {
+  uint32_t host; /* 0: not known */
+  uint32_t own;
+};
 
-/* The pid, as it knows itself, of a live process of the container that has a slot and that the driver knows
- * by this pid; or the other way round. 0 when there is none such. */
-uint32_t guard_own_pid(uint32_t driver_pid);
-uint32_t guard_pid_of_driver(uint32_t own_pid);
+/* Of this process. */
+struct guard_pids guard_own_pids(void);
+
+/* Of a live process of the container that has a slot: by whichever of its numbers that is, the host's first;
+ * or by its own. Zeros when there is none such. */
+struct guard_pids guard_find_pids(uint32_t told_by_driver);
+struct guard_pids guard_pids_of(uint32_t own_pid);
 
 /* A guess for a new context's units, from those that this container has made. */
 uint64_t guard_context_units(int entry);

@@ -186,6 +186,14 @@ class MachineDaemon {
     return folders;
   }
 
+  static std::optional<std::uint64_t> charged(const share::Figures& figures, const std::string& task,
+                                              const share::Account& account) {
+    const auto found = figures.charged.find(task);
+    if (found == figures.charged.end()) return std::nullopt;
+    const auto of_gpu = found->second.find(account.allowance.gpu);
+    return of_gpu == found->second.end() ? std::nullopt : std::optional(of_gpu->second);
+  }
+
   /// Those of a group have its share together.
   static void add_shares(const share::Figures& figures, metrics::MachineFacts& facts) {
     facts.unattributed = figures.unattributed;
@@ -194,6 +202,7 @@ class MachineDaemon {
         facts.shares[account.allowance.gpu].push_back({.owner = {{"task_id", task}},
                                                        .tier = account.allowance.tier,
                                                        .limit_bytes = account.allowance.bytes,
+                                                       .charged_bytes = charged(figures, task, account),
                                                        .overruns = account.overruns,
                                                        .offences = account.offences});
   }

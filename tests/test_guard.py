@@ -1,17 +1,16 @@
 """Tasks with a share of a simulated GPU, in real containers: what they see of it, how much they get, who goes round the guard, and what is
 left when they end. What refuses them is the guard's libraries, as they are installed."""
 
-import json
 import os
 import pathlib
 import re
 import signal
-import time
+import subprocess
 import unittest
 
 import drover
 import test_cdi
-import test_cuda_simulator
+from prometheus import parse, require_parser
 
 CHECK = drover.built("cuda_check")
 LIBRARIES = [drover.BUILD / "lib/drover" / name for name in
@@ -55,6 +54,20 @@ class GuardTest(drover.DaemonTest):
         self.daemon.wait_for_output(task, f"held {mib}")
         return task
 
+    def series(self, name):
+        require_parser()
+        return parse(self.daemon.request("GET", "/v1/metrics")[2].decode()).get(name, [])
+
+    def start_cli(self, *words):
+        return subprocess.Popen(self.daemon.cli_command(*words), env={**os.environ, "DROVER_SOCKET": str(self.daemon.socket)},
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def holder_of(self, task):
+        """Of the task's processes the one that holds memory of its GPU, in the machine's numbering."""
+        gpus = self.daemon.api("GET", "/v1/gpus?usage=true")["gpus"]
+        return next((each["pid"] for gpu in gpus for each in gpu["usage"]["processes"]
+                     if each["task"] == task and each["memory_bytes"] > GIB << 20), None)
+
     def memory(self, **how):
         """(free, total) in MiB, as a program is told."""
         said, status = self.run_to_end("info", **how)
@@ -69,6 +82,95 @@ class GuardTest(drover.DaemonTest):
                 self.assertEqual(status, 0, said)
                 self.assertIn(int(re.search(r"filled (\d+)", said)[1]), range(SHARE - CONTEXT - 4, SHARE - CONTEXT + 1))
                 self.assertEqual(self.run_to_end("hold", SHARE, image=image)[1], 2, "refused as a full card refuses")
+
+
+    def test_who_is_guarded_is_told_everywhere(self):
+        task = self.hold(512)
+        record = self.daemon.task(task)
+        self.assertEqual([grant["tier"] for grant in record["grants"]], ["guarded"])
+        for words in (("ps",), ("show", task), ("gpus",), ("explain", task)):
+            self.assertIn("(guarded)", self.daemon.cli(*words).out, words)
+        (labels, limit), = [one for one in self.series("drover_container_gpu_memory_limit_bytes") if one[0]["task_id"] == task]
+        self.assertEqual((labels["tier"], limit), ("guarded", SHARE << 20))
+        charged = drover.wait_for(lambda: self.series("drover_container_gpu_memory_charged_bytes"), "the guard's own count")
+        self.assertEqual([value for _, value in charged], [(512 + CONTEXT) << 20])
+
+    def test_who_is_not_guarded_is_told_so(self):
+        for how in ({"share_by": "none"}, {"gpu_share": "512MiB"}, {"group": "team"}):
+            with self.subTest(how):
+                task = self.hold(10, **how)
+                self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "counted")
+                self.assertIn("counted", self.daemon.cli("ps").out)
+                self.daemon.end_task(task)
+        self.assertGreater(self.memory(share_by="none")[1], SHARE, "it sees the whole card")
+        self.assertGreater(self.memory(gpu_share=None, gpus=1)[1], SHARE)
+
+    def test_processes_of_a_container_see_each_other_and_nobody_else(self):
+        other = self.hold(700)
+        task = self.submit("hold", 512, "sleep", 1000)
+        self.daemon.wait_for_output(task, "held 512")
+        inside = self.daemon.cli("exec", task, "--", "/client").out
+        own = drover.wait_for(lambda: re.findall(r"(?m)^process 0 (\d+) (\d+)$", self.daemon.cli("exec", task, "--", "/client").out),
+                              "its processes to be told")
+        self.assertEqual([int(mib) for _, mib in own], [512 + CONTEXT])
+        self.assertLess(int(own[0][0]), 100, "it has a number of its own there")
+        self.assertRegex(inside, rf"(?m)^use 0 {512 + CONTEXT} ", "what others hold is not its own")
+        self.assertEqual(self.daemon.task(other)["state"], "running")
+
+    def test_another_user_and_a_second_program_are_held_too(self):
+        task = self.hold(6 * GIB, uid=drover.NOBODY)
+        second = self.daemon.cli("exec", task, "--", "/cuda_check", "hold", str(2 * GIB), uid=drover.NOBODY)
+        self.assertEqual(second.status, 2, second)
+        self.assertIn("held 1024", self.daemon.cli("exec", task, "--", "/cuda_check", "hold", "1024", uid=drover.NOBODY).out)
+
+    def test_a_killed_process_leaves_its_share_to_the_others(self):
+        task = self.daemon.submit(command=["/probe", "sleep", "1000"], image=self.images["plain"], gpu_share="8GiB")
+        self.daemon.wait_until_running(task)
+        for _ in range(3):
+            held = self.start_cli("exec", task, "--", "/cuda_check", "hold", str(6 * GIB), "sleep", "1000")
+            pid = drover.wait_for(lambda: self.holder_of(task), "it to hold its memory")
+            os.kill(pid, signal.SIGKILL)
+            held.wait()
+            self.assertIn("held 6144", self.daemon.cli("exec", task, "--", "/cuda_check", "hold", str(6 * GIB)).out)
+
+    def test_the_daemon_may_be_killed_meanwhile(self):
+        task = self.hold(5 * GIB)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "guarded")
+        self.assertEqual(self.daemon.cli("exec", task, "--", "/cuda_check", "hold", str(4 * GIB)).status, 2)
+        drover.wait_for(lambda: [value for _, value in self.series("drover_container_gpu_memory_charged_bytes")] == [(5 * GIB + CONTEXT) << 20],
+                        "its pages to be looked at again")
+
+    def test_nothing_is_left_of_a_task(self):
+        task = self.hold(10)
+        pages = self.daemon.state / "tasks" / task / "share"
+        self.assertEqual(sorted(page.name for page in pages.iterdir()), ["account", "limits"])
+        self.daemon.end_task(task)
+        drover.wait_for(lambda: not pages.exists(), "the pages to be removed")
+
+    def test_what_cannot_be_is_refused_in_a_sentence(self):
+        for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, limits, none"),
+                                    ({"gpus": 1, "gpu_share": None, "share_by": "limits"}, "/share_by", "whole GPUs"),
+                                    ({"gpu_share": "512MiB", "share_by": "limits"}, "/share_by", "1 GiB"),
+                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group"),
+                                    ({"image": None, "share_by": "limits"}, "/share_by", "image")):
+            with self.subTest(fields), self.assertRaises(drover.ApiError) as refused:
+                self.daemon.submit(command=["true"], **{"gpu_share": "2GiB", "image": self.images["plain"], **fields})
+            self.assertIn(path, str(refused.exception))
+            self.assertIn(words, str(refused.exception))
+
+
+    def test_who_goes_round_the_guard_is_ended_and_nobody_else(self):
+        neighbour = self.hold(512)
+        real = next(pathlib.Path("/usr/local/nvidia/lib64") / file.name
+                    for file in self.daemon.state.glob("driver/nvidia_*/guarded/lib64/libcuda.so.*") if not file.is_symlink()
+                    and file.name != "libcuda.so.1")
+        task = self.submit("hold", 12 * GIB, "sleep", 1000, image="volume", env={"CUDA_LIBRARY": str(real)})
+        record = self.daemon.wait_until_final(task)
+        self.assertEqual((record["state"], record["cause"]), ("failed", "share"))
+        self.assertRegex(record["reason"], r"held 12\.[0-9] GiB of GPU 0 and may hold 8 GiB")
+        self.assertEqual(self.daemon.task(neighbour)["state"], "running")
 
 
 if __name__ == "__main__":

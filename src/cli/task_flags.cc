@@ -39,6 +39,7 @@ constexpr std::array kTextFlags = {
     TextFlag{"gpu_memory", "--gpu-mem", &TaskFlags::gpu_memory},
     TextFlag{"gpu_compute_capability", "--gpu-cc", &TaskFlags::gpu_compute_capability},
     TextFlag{"gpu_driver", "--gpu-driver", &TaskFlags::gpu_driver},
+    TextFlag{"share_by", "--share-by", &TaskFlags::share_by},
     TextFlag{"interconnect", "--interconnect", &TaskFlags::interconnect},
     TextFlag{"cpu_affinity", "--cpu-affinity", &TaskFlags::cpu_affinity},
     TextFlag{"nic", "--nic", &TaskFlags::nic},
@@ -81,12 +82,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kOtherPa
 }};
 
 /// What the daemon calls by the names of fields, in flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFieldWords = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kFieldWords = {{
     {"gpu_compute_capability", "--gpu-cc"},
     {"gpu_memory", "--gpu-mem"},
     {"gpu_driver", "--gpu-driver"},
     {"gpu_model", "--gpu-model"},
     {"gpu_share", "--gpu-share"},
+    {"share_by", "--share-by"},
     {"gpu_ecc", "--gpu-ecc"},
     {"different_models", "--different-gpus"},
     {"working_directory", "--workdir"},
@@ -313,7 +315,9 @@ void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
   group(add_text(command, "--gpu-ecc", flags.gpu_ecc, "on|off", "With ECC on, or off"));
   group(add_text(command, "--gpu-driver", flags.gpu_driver, "VERSION", "With at least this driver: 535.104"));
   group(add_text(command, "--gpu-share", flags.gpu_share, "PART",
-                 "So much of each GPU: 0.5 or 8GiB (not enforced)"));
+                 "So much of each GPU: 0.5 or 8GiB"));
+  group(add_text(command, "--share-by", flags.share_by, "auto|limits|none",
+                 "What holds it to that; auto when not given"));
   group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));
   group(add_text(command, "--interconnect", flags.interconnect,
                  "nvlink:N|nvlink|switch|switches|bridge|node|any",

@@ -37,7 +37,7 @@ std::string tier_words(const nlohmann::json& grants);
 /// the API; `share` is the task's gpu_share, or null.
 std::string granted(const nlohmann::json& grants, const nlohmann::json& share, const KnownGpus& gpus);
 
-/// What a task asks for: "2", "0.5 of 1 (counted, not enforced)"; "-" for none.
+/// What a task asks for: "2", "0.5 of 1"; "-" for none.
 std::string wanted(const nlohmann::json& task);
 
 /// "3 GPUs, 12 CPUs, 24 GiB": those that are there, and not 0 unless `with_zeros`; "-" for none.

@@ -31,7 +31,7 @@ TEST(Words, SayWhatWasGranted) {
 TEST(Words, SayWhatIsWanted) {
   EXPECT_EQ(wanted({{"gpus", 0}}), "-");
   EXPECT_EQ(wanted({{"gpus", 2}}), "2");
-  EXPECT_EQ(wanted({{"gpus", 2}, {"gpu_share", {{"milli", 250}}}}), "0.25 of 2 (counted, not enforced)");
+  EXPECT_EQ(wanted({{"gpus", 2}, {"gpu_share", {{"milli", 250}}}}), "0.25 of 2");
 }
 
 TEST(Words, SayAmounts) {

@@ -129,6 +129,8 @@ constexpr Metric kUnattributed{
     "Memory of a shared GPU that no task's process holds, as far as the driver tells"};
 constexpr Metric kLimit{"drover_container_gpu_memory_limit_bytes", kGauge,
                         "GPU memory that a container with a share may use; tier says what keeps it to that"};
+constexpr Metric kCharged{"drover_container_gpu_memory_charged_bytes", kGauge,
+                          "GPU memory that the guard counts for a container with a share"};
 constexpr Metric kOverruns{"drover_container_gpu_share_overruns_total", kCounter,
                            "Looks, ten a second, in which it used more than that"};
 constexpr Metric kOffences{"drover_container_gpu_share_offences_total", kCounter,
@@ -290,6 +292,7 @@ class Writer {
     for (const auto& share : found->second) {
       const auto labels = joined(of_gpu, share.owner);
       one(kLimit, joined(labels, {{"tier", share.tier}}), static_cast<double>(share.limit_bytes));
+      if (share.charged_bytes) one(kCharged, labels, static_cast<double>(*share.charged_bytes));
       one(kOverruns, labels, static_cast<double>(share.overruns));
       one(kOffences, labels, static_cast<double>(share.offences));
     }

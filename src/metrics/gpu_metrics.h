@@ -32,8 +32,9 @@ struct ProcessFacts {
 /// What a container may have of a shared GPU's memory.
 struct ShareFacts {
   Owner owner;
-  std::string tier;  ///< "counted"
+  std::string tier;  ///< gpu/share_tier.h
   std::uint64_t limit_bytes = 0;
+  std::optional<std::uint64_t> charged_bytes = {};  ///< of one that is guarded
   std::uint64_t overruns = 0, offences = 0;  ///< since it is watched
 };
 

@@ -128,7 +128,7 @@ Status Pages::keep_size() {
 }
 
 Status Pages::tell_pid(std::uint32_t slot) {
-  const auto place = place_of_slot(slot) + static_cast<off_t>(offsetof(guard_slot, driver_pid));
+  const auto place = place_of_slot(slot) + static_cast<off_t>(offsetof(guard_slot, host_pid));
   for (int i = 0; i < kOwnersOfASlot; ++i) {
     const auto owner = static_cast<std::uint32_t>(owner_of(account_.get(), slot));
     if (owner == 0 || read_at<std::uint32_t>(account_.get(), place) == owner) return {};

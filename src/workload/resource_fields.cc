@@ -236,7 +236,10 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   for (const auto& name : kFilterFields)
     needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
-  if (decoder.value("share_by") != nullptr && resources.share.whole())
+  if (resources.share_by == ShareBy::kLimits && !resources.group.empty())
+    decoder.mistake("share_by", "the tasks of a group have one share together, which the guard cannot hold them to",
+                    "leave the group or share_by out");
+  if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
                     "ask for a share of each with gpu_share");
   needs("different_models", resources.different_models, 2, "only several GPUs can be of different models");
