@@ -19,20 +19,13 @@ struct Covered {
 constexpr std::array kCovered = {Covered{"libcuda.so.1", "libdrover-driver-cuda.so.1"},
                                  Covered{"libnvidia-ml.so.1", "libdrover-driver-ml.so.1"}};
 
+/// Where a driver volume has libraries of 64 bits, which are those that there is a guard for.
+const std::string kWide = "lib64/";
+
 Failure not_guarded(const std::string& name, const std::string& version) {
   return fail(ErrorKind::kUnsupported,
               fmt::format("driver {} has no '{}' that the guard could stand before", version, name),
               "reinstall the driver, or ask for a share that nothing enforces: --share-by none");
-}
-
-/// "/usr/lib64/libcuda.so.1" -> "/usr/lib64/"
-std::string folder_before(const std::string& path, const std::string& name) {
-  return path.substr(0, path.size() - name.size());
-}
-
-/// "libcuda.so.1" -> "libcuda.so": what the compiler's linker looks for.
-std::string linked_as(const std::string& name) {
-  return name.substr(0, name.rfind('.'));
 }
 
 }  // namespace
@@ -56,35 +49,32 @@ Result<Guard> find_guard() {
 
 Result<HostFiles> guarded(HostFiles files, const Guard& guard) {
   for (const auto& library : guard) {
-    bool found = false;
-    for (auto& link : files.links) {
-      if (!link.path.ends_with("/" + library.name) || link.target == library.name) continue;
-      found = true;
-      const auto folder = folder_before(link.path, library.name);
-      for (auto& other : files.links)
-        if (other.path == folder + linked_as(library.name)) other.target = library.name;
-      files.files.push_back({library.source, link.path});
-      link.path = folder + library.needed;
+    std::string real;
+    for (const auto& link : files.links) {
+      if (!link.path.ends_with("/" + library.name)) continue;
+      const auto place = link.path.substr(0, link.path.size() - library.name.size()) + link.target;
+      const auto file = std::ranges::find(files.files, place, &HostFile::destination);
+      if (file == files.files.end()) continue;
+      if (real.empty()) real = file->source;
+      file->source = library.source;
     }
-    if (!found) return not_guarded(library.name, files.version);
+    if (real.empty()) return not_guarded(library.name, files.version);
+    files.files.push_back({real, fmt::format("{}/{}{}", kContainerFolder, kBehindGuard, library.needed)});
   }
-  std::ranges::sort(files.links, {}, &HostLink::path);
   std::ranges::sort(files.files, {}, &HostFile::destination);
   return files;
 }
 
-Result<std::vector<DriverLink>> guarded_links(const DriverFiles& files, const Guard& guard) {
-  auto links = files.links;
-  std::erase_if(links, [](const DriverLink& link) { return !link.path.starts_with(kGuardedFolder); });
+Result<std::map<std::string, GuardLibrary>> guarded_places(const DriverFiles& files, const Guard& guard) {
+  std::map<std::string, GuardLibrary> places;
   for (const auto& library : guard) {
-    const auto link = std::ranges::find(links, kGuardedFolder + library.name, &DriverLink::path);
-    if (link == links.end()) return not_guarded(library.name, files.version);
-    for (auto& other : links)
-      if (other.path == kGuardedFolder + linked_as(library.name)) other.target = library.name;
-    link->path = kGuardedFolder + library.needed;
+    const auto link = std::ranges::find(files.links, kWide + library.name, &DriverLink::path);
+    const auto place = link == files.links.end() ? "" : kWide + link->target;
+    if (std::ranges::find(files.files, place, &DriverFile::destination) == files.files.end())
+      return not_guarded(library.name, files.version);
+    places[place] = library;
   }
-  std::ranges::sort(links, {}, &DriverLink::path);
-  return links;
+  return places;
 }
 
 }  // namespace drover::driver

@@ -1,11 +1,13 @@
 #pragma once
 
-// The guard's libraries (docs/shares.md) before those of the driver: in a container with a share of a GPU
-// they have the names by which programs load CUDA and NVML, in the driver's own folder, and the driver's
-// files keep only the names with its version. Programs that look for the driver in that folder find the
-// guard, and so does an ldconfig that is run in the container. Pure, but for find_guard().
+// The guard's libraries (docs/shares.md) before those of the driver. In a container with a share of a GPU they
+// lie where the driver's files of CUDA and NVML are otherwise, by their whole names with the driver's version,
+// so all links to those, and whatever ldconfig makes of them in the container, lead to the guard. The driver's
+// own files are in a folder that no loader searches, by the names that the guard needs them by. Pure, but for
+// find_guard().
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,13 @@ struct GuardLibrary {
 };
 using Guard = std::vector<GuardLibrary>;
 
+/// Below kContainerFolder: where the driver's own files are, by GuardLibrary::needed. The guard is built to
+/// look there.
+inline const std::string kBehindGuard = "guard/";
+/// Below kContainerFolder: where the guard's pages are mounted: the limits, which the container reads, and its
+/// account, which it writes (guard/pages.h).
+inline const std::array<std::string, 2> kGuardPages = {"share/limits", "share/account"};
+
 /// Beside the running program, as built or as installed. kNotFound when a library is missing.
 Result<Guard> find_guard();
 
@@ -32,15 +41,7 @@ Result<Guard> find_guard();
 /// with a version, and without one of them.
 Result<HostFiles> guarded(HostFiles files, const Guard& guard);
 
-/// Of a driver volume: where the libraries are that there is a guard for.
-inline const std::string kGuardedFolder = "lib64/";
-
-/// Where the guard's pages are to be mounted, in a driver volume and so below kContainerFolder: the limits,
-/// which the container reads, and its account, which it writes (guard/pages.h).
-inline const std::array<std::string, 2> kGuardPages = {"share/limits", "share/account"};
-
-/// The links of a driver volume in which the guard's libraries are at kGuardedFolder by their names, and all
-/// else is where it was; but for libraries of 32 bits, which are left out.
-Result<std::vector<DriverLink>> guarded_links(const DriverFiles& files, const Guard& guard);
+/// Which files of a driver volume the guard takes the place of: by their destinations. Errors as above.
+Result<std::map<std::string, GuardLibrary>> guarded_places(const DriverFiles& files, const Guard& guard);
 
 }  // namespace drover::driver

@@ -32,8 +32,9 @@ constexpr std::array kVulkan = {"vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nv
                                 "vulkan/icd.d/nvidia_icd.x86_64.json",
                                 "vulkan/icd.d/nvidia_icd.aarch64.json"};
 constexpr std::array kDataFolders = {"/etc", "/usr/local/share", "/usr/share"};
-// In images whose /lib64 is a link, a library finds what is beside it below /usr.
-constexpr std::array kDataRoots = {"/", "/usr/"};
+// In images whose /lib64 is a link, a library finds what is beside it below /usr; behind a guard, below the
+// container's folder of the driver.
+constexpr std::array kDataRoots = {"/", "/usr/", "/usr/local/nvidia/"};
 constexpr std::array kSockets = {"/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"};
 
 std::string base_name(const std::string& path) {

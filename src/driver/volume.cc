@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -32,18 +33,15 @@ constexpr std::string_view kNarrow = "lib/";
 /// What a volume is made of.
 struct Content {
   const DriverFiles& files;
-  Guard guard;                     ///< none: nothing is guarded
-  std::vector<DriverLink> guarded; ///< the links of what is
+  std::map<std::string, GuardLibrary> guarded;  ///< by the places that they take; none: there is no guarded/
 };
 
 Content content_of(const DriverFiles& files, const Guard& guard) {
-  auto links = guarded_links(files, guard);
-  if (guard.empty() || !links) return {files, {}, {}};
-  return {files, guard, *std::move(links)};
+  return {files, guarded_places(files, guard).value_or(std::map<std::string, GuardLibrary>{})};
 }
 
-bool is_guarded(const Content& content, const std::string& destination) {
-  return !content.guard.empty() && !destination.starts_with(kNarrow);
+bool is_narrow(const std::string& destination) {
+  return destination.starts_with(kNarrow);
 }
 
 std::string folder_of(const std::string& path) {
@@ -77,10 +75,9 @@ Result<std::string> describe(const Content& content, const Root& root) {
     DROVER_TRY(auto described, describe_file(file.source, source.fd.get(), file.destination));
     list.push_back(std::move(described));
   }
-  for (const auto& library : content.guard) {
+  for (const auto& [place, library] : content.guarded) {
     DROVER_TRY(const auto source, open_own(library));
-    DROVER_TRY(auto described,
-               describe_file(library.source, source.get(), kGuarded + kGuardedFolder + library.name));
+    DROVER_TRY(auto described, describe_file(library.source, source.get(), kGuarded + place));
     list.push_back(std::move(described));
   }
   auto links = nlohmann::json::object();
@@ -152,28 +149,32 @@ std::set<std::string> folders_of(const Content& content) {
   };
   for (const auto& file : files.files) add(file.destination);
   for (const auto& file : files.shared) add(file.name);
-  if (content.guard.empty()) return folders;
+  if (content.guarded.empty()) return folders;
   for (const auto& folder : std::set(folders)) add(fmt::format("{}{}/", kGuarded, folder));
+  add(kGuarded + kBehindGuard);
   for (const auto& page : kGuardPages) add(kGuarded + page);
   return folders;
 }
 
-/// The same files under another name, and the guard before them.
+/// The same files under other names, and the guard before them.
 Status fill_guarded(const Content& content, const Directory& volume) {
   for (const auto& file : content.files.files) {
     const auto& name = file.destination;
-    if (is_guarded(content, name) &&
-        ::linkat(volume.fd(), name.c_str(), volume.fd(), (kGuarded + name).c_str(), 0) != 0)
-      return fail_errno(fmt::format("Failed to link '{}/{}{}'", volume.path(), kGuarded, name), errno);
+    const auto library = content.guarded.find(name);
+    const auto place = library == content.guarded.end() ? name : kBehindGuard + library->second.needed;
+    if (!is_narrow(name) &&
+        ::linkat(volume.fd(), name.c_str(), volume.fd(), (kGuarded + place).c_str(), 0) != 0)
+      return fail_errno(fmt::format("Failed to link '{}/{}{}'", volume.path(), kGuarded, place), errno);
   }
-  for (const auto& library : content.guard) {
+  for (const auto& [place, library] : content.guarded) {
     DROVER_TRY(const auto source, open_own(library));
-    const DriverFile own{library.source, kGuarded + kGuardedFolder + library.name, false};
-    DROVER_CHECK_OK(copy_file(source.get(), own, volume));
+    DROVER_CHECK_OK(copy_file(source.get(), {library.source, kGuarded + place, false}, volume));
   }
   for (const auto& file : content.files.shared) DROVER_CHECK_OK(make_place(kGuarded + file.name, volume));
   for (const auto& page : kGuardPages) DROVER_CHECK_OK(make_place(kGuarded + page, volume));
-  return make_links(content.guarded, kGuarded, volume);
+  auto links = content.files.links;
+  std::erase_if(links, [](const DriverLink& link) { return is_narrow(link.path); });
+  return make_links(links, kGuarded, volume);
 }
 
 Status fill(const Content& content, const Root& root, const std::string& manifest, const Directory& volume) {
@@ -188,7 +189,7 @@ Status fill(const Content& content, const Root& root, const std::string& manifes
   }
   for (const auto& file : files.shared) DROVER_CHECK_OK(make_place(file.name, volume));
   DROVER_CHECK_OK(make_links(files.links, "", volume));
-  if (!content.guard.empty()) DROVER_CHECK_OK(fill_guarded(content, volume));
+  if (!content.guarded.empty()) DROVER_CHECK_OK(fill_guarded(content, volume));
   for (const auto& name : folders) {
     DROVER_TRY(const auto folder, volume.subdirectory(name));
     DROVER_CHECK_OK(folder.sync());
@@ -314,7 +315,7 @@ Result<Volume> build_volume(const DriverFiles& files, const std::string& folder,
   Volume volume{.path = parent.path() + "/" + name, .version = files.version};
   volume.reused = is_complete(parent, name, manifest);
   if (!volume.reused) DROVER_CHECK_OK(build(content, root, manifest, parent, name));
-  if (!content.guard.empty()) volume.guarded = volume.path + "/guarded";
+  if (!content.guarded.empty()) volume.guarded = volume.path + "/guarded";
   DROVER_TRY(volume.held, hold(parent, name));
   return volume;
 }

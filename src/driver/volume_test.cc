@@ -109,6 +109,30 @@ TEST_F(VolumeTest, WhatContainersWriteHasAPlaceToBeMountedAt) {
   EXPECT_TRUE(build_volume(with_shared, folder())->reused);
 }
 
+TEST_F(VolumeTest, BesideTheDriverIsOneBehindTheGuard) {
+  FakeTree own;
+  own.file("libcuda.so.1", "guard");
+  const Guard guard = {{own / "libcuda.so.1", "libcuda.so.1", "libdrover-driver-cuda.so.1"}};
+  auto content = files();
+  content.shared = {{"/state/live", "share/drover-sim/live"}};
+  const auto built = build_volume(content, folder(), guard);
+  ASSERT_TRUE(built) << to_string(built.error());
+  EXPECT_EQ(built->guarded, volume() + "/guarded");
+  const auto text = [&](const std::string& name) { return read_file(built->guarded + "/" + name).value_or("-"); };
+  EXPECT_EQ(text("lib64/libcuda.so.1"), "guard");
+  EXPECT_EQ(text("lib64/libcuda.so.390.30"), "guard");
+  EXPECT_EQ(text("guard/libdrover-driver-cuda.so.1"), *read_file(host_ / "usr/lib64/libcuda.so.390.30"));
+  EXPECT_EQ(fs::hard_link_count(volume() + "/lib64/libcuda.so.390.30"), 2U) << "nothing is there twice";
+  EXPECT_EQ(text("bin/nvidia-smi"), "program");
+  EXPECT_THAT(names_in(built->guarded + "/lib"), IsEmpty()) << "there is no guard for 32 bits";
+  for (const char* page : {"share/limits", "share/account", "share/drover-sim/live"}) EXPECT_EQ(text(page), "");
+  EXPECT_EQ(*read_file(volume() + "/lib64/libcuda.so.1"), *read_file(host_ / "usr/lib64/libcuda.so.390.30"));
+  EXPECT_TRUE(build_volume(content, folder(), guard)->reused);
+  own.file("libcuda.so.1", "a later guard");
+  EXPECT_FALSE(build_volume(content, folder(), guard)->reused);
+  EXPECT_EQ(text("lib64/libcuda.so.1"), "a later guard");
+}
+
 TEST_F(VolumeTest, CompleteVolumeIsReused) {
   ASSERT_TRUE(build());
   struct stat before{};

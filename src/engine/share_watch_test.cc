@@ -64,8 +64,8 @@ TEST_F(ShareWatchTest, WhoHasSharesIsWatchedAsLongAsHeHasThem) {
   EXPECT_EQ(told_, 0) << "whole GPUs are nobody else's";
   const auto one = running(8 * kGiB), other = running(4 * kGiB);
   ASSERT_THAT(shared_.gpus, SizeIs(1));
-  EXPECT_THAT(shared_.allowances, ElementsAre(share::Allowance{"GPU-1", one, {one}, 8 * kGiB},
-                                              share::Allowance{"GPU-1", other, {other}, 4 * kGiB}));
+  EXPECT_THAT(shared_.allowances, ElementsAre(share::Allowance{"GPU-1", one, {one}, 8 * kGiB, "counted"},
+                                              share::Allowance{"GPU-1", other, {other}, 4 * kGiB, "counted"}));
   ASSERT_THAT(shared_.tasks, SizeIs(2));
   EXPECT_GT(shared_.tasks[0].first, 0) << "it is told where the container's processes are";
   const auto before = told_;
@@ -81,7 +81,7 @@ TEST_F(ShareWatchTest, WhoHasSharesIsWatchedAsLongAsHeHasThem) {
 TEST_F(ShareWatchTest, AShareInThousandthsIsThatPartOfTheMemory) {
   begin_watched();
   const auto id = running(0, [](auto& task) { task.resources.share.milli = 250; });
-  EXPECT_THAT(shared_.allowances, ElementsAre(share::Allowance{"GPU-0", id, {id}, 4 * kGiB}));
+  EXPECT_THAT(shared_.allowances, ElementsAre(share::Allowance{"GPU-0", id, {id}, 4 * kGiB, "counted"}));
   EXPECT_EQ(world_.asked.back().gpu_shares.at(0).memory_bytes, 4 * kGiB) << "as its program is told";
 }
 
