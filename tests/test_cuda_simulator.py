@@ -32,7 +32,7 @@ class CudaSimulatorTest(drover.DaemonTest):
 
     def start(self, *words, image=None, uid=None, gpu_share=0.4):
         task = self.daemon.submit(command=["/cuda_check", *map(str, words), "sleep", "1000"], image=image or self.image, uid=uid,
-                                  gpu_share=gpu_share)
+                                  gpu_share=gpu_share, share_by="none")
         self.addCleanup(self.daemon.end_task, task)
         return task
 
@@ -43,7 +43,7 @@ class CudaSimulatorTest(drover.DaemonTest):
 
     def run_in_container(self, *command, **how):
         """What a program says that shares the GPU of the tasks."""
-        task = self.daemon.submit(command=list(command), image=how.pop("image", self.image), gpu_share=0.1, **how)
+        task = self.daemon.submit(command=list(command), image=how.pop("image", self.image), gpu_share=0.1, share_by="none", **how)
         self.assertEqual(self.daemon.wait_until_final(task)["state"], "finished", self.daemon.output(task, "stderr"))
         return self.daemon.output(task)
 
@@ -95,7 +95,7 @@ class CudaSimulatorTest(drover.DaemonTest):
         held = self.process_of(task)["memory_bytes"] // MIB
         self.assertEqual(self.free_mib(), before - held)
         self.assertEqual(self.free_mib(uid=drover.NOBODY), before - held)
-        refused = self.daemon.submit(command=["/cuda_check", "hold", str(before - 1000)], image=self.image, gpu_share=0.1)
+        refused = self.daemon.submit(command=["/cuda_check", "hold", str(before - 1000)], image=self.image, gpu_share=0.1, share_by="none")
         self.assertEqual((self.daemon.wait_until_final(refused)["exit_status"], self.daemon.output(refused)), (2, ""))
         self.kill(task)
         self.assertEqual(self.free_mib(), before)
