@@ -62,7 +62,8 @@ static bool knows(int entry) {
 }
 
 /* What the driver lists of a process; false when it is not listed. */
-static bool add_listed(const nvmlProcessInfo_t* processes, unsigned int count, uint32_t pid, uint64_t* bytes) {
+static bool add_listed(const nvmlProcessInfo_t* processes, unsigned int count, uint32_t pid,
+                       uint64_t* bytes) {
   bool listed = false;
   for (unsigned int i = 0; i < count && i < MOST_PROCESSES; ++i) {
     if (processes[i].pid != pid || processes[i].usedGpuMemory == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)

@@ -206,5 +206,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned i
   if (pids.own == 0) return NVML_ERROR_NOT_FOUND;
   const nvmlReturn_t result =
       pids.host == 0 ? NVML_ERROR_NOT_FOUND : driver.nvmlDeviceGetAccountingStats(device, pids.host, stats);
-  return result == NVML_ERROR_NOT_FOUND ? driver.nvmlDeviceGetAccountingStats(device, pids.own, stats) : result;
+  return result == NVML_ERROR_NOT_FOUND ? driver.nvmlDeviceGetAccountingStats(device, pids.own, stats)
+                                        : result;
 }

@@ -223,7 +223,8 @@ Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {
     DROVER_TRY(const auto files, files_of_volume());
     DROVER_TRY(*held, volume(files));
     if (guarded && held->guarded.empty()) return Failure(driver::find_guard().error());
-    std::vector<container::HostMount> mounts{{guarded ? held->guarded : held->path, driver::kContainerFolder}};
+    std::vector<container::HostMount> mounts{
+        {guarded ? held->guarded : held->path, driver::kContainerFolder}};
     for (const auto& file : files.shared)
       mounts.push_back({file.source, fmt::format("{}/{}", driver::kContainerFolder, file.name), true});
     return mounts;

@@ -314,8 +314,7 @@ void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
                  "With at least this compute capability"));
   group(add_text(command, "--gpu-ecc", flags.gpu_ecc, "on|off", "With ECC on, or off"));
   group(add_text(command, "--gpu-driver", flags.gpu_driver, "VERSION", "With at least this driver: 535.104"));
-  group(add_text(command, "--gpu-share", flags.gpu_share, "PART",
-                 "So much of each GPU: 0.5 or 8GiB"));
+  group(add_text(command, "--gpu-share", flags.gpu_share, "PART", "So much of each GPU: 0.5 or 8GiB"));
   group(add_text(command, "--share-by", flags.share_by, "auto|limits|none",
                  "What holds it to that; auto when not given"));
   group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));

@@ -69,8 +69,7 @@ std::string wanted(const json& task) {
   const int count = task.value("gpus", 0);
   if (count == 0) return "-";
   const auto part = share_of(task.value("gpu_share", json()));
-  return part.empty() ? std::to_string(count)
-                      : fmt::format("{} of {}", part, count);
+  return part.empty() ? std::to_string(count) : fmt::format("{} of {}", part, count);
 }
 
 std::string amounts(const json& amounts, bool with_zeros) {

@@ -74,9 +74,9 @@ struct Launch {
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
   /// What the guard holds it to; `driver` has the guard then. None: nothing does.
   std::vector<share::Limit> limits;
-  int processes = 4096;                      ///< at most
-  std::vector<int> cpus;                     ///< to be pinned to, ascending; empty: it floats
-  std::vector<std::string> nics;             ///< near its GPUs
+  int processes = 4096;           ///< at most
+  std::vector<int> cpus;          ///< to be pinned to, ascending; empty: it floats
+  std::vector<std::string> nics;  ///< near its GPUs
   std::optional<GangPlace> gang;
   std::vector<int> host_ports;  ///< numbers on the machine, in the order of the task's network.ports
   std::vector<workload::NodeRule> node_rules;  ///< where the scheduler of a cluster may put it

@@ -120,11 +120,12 @@ Result<bool> check_driver(const Launch& launch, const image::Image& image, const
     return Failure(context(matched.error(), "Image '" + image.reference + "' does not work here"));
   const bool compat = driver::uses_compat(launch.machine, facts.compat);
   if (compat && is_guarded(launch, &image))
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("Image '{}' needs its own libcuda, of CUDA's compatibility package, before which no "
-                            "guard can stand",
-                            image.reference),
-                "use an image of the machine's CUDA, whole GPUs, or a share that nothing enforces: --share-by none");
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("Image '{}' needs its own libcuda, of CUDA's compatibility package, before which no "
+                    "guard can stand",
+                    image.reference),
+        "use an image of the machine's CUDA, whole GPUs, or a share that nothing enforces: --share-by none");
   return compat;
 }
 

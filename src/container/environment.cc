@@ -103,8 +103,8 @@ std::vector<std::string> environment_of(const Launch& launch, const image::Image
   if (launch.task.terminal) variables.try_emplace("TERM", "xterm");
   // After the task's own: a task that sets PATH would lose its driver otherwise.
   if (gets_driver_volume(launch, image))
-    for (const auto& [name, value] : driver::volume_environment({variables.begin(), variables.end()}, compat,
-                                                                !launch.limits.empty()))
+    for (const auto& [name, value] :
+         driver::volume_environment({variables.begin(), variables.end()}, compat, !launch.limits.empty()))
       variables[name] = value;
   for (const auto& [name, value] : own_environment(launch, image, sandbox_on_host)) variables[name] = value;
 

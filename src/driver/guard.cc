@@ -42,9 +42,10 @@ Result<Guard> find_guard() {
       break;
     }
   if (guard.size() == kCovered.size()) return guard;
-  return fail(ErrorKind::kNotFound,
-              fmt::format("the libraries that hold programs to their share are not in '{}/lib/drover/guard'", parent),
-              "install Drover with all of its files");
+  return fail(
+      ErrorKind::kNotFound,
+      fmt::format("the libraries that hold programs to their share are not in '{}/lib/drover/guard'", parent),
+      "install Drover with all of its files");
 }
 
 Result<HostFiles> guarded(HostFiles files, const Guard& guard) {

@@ -1,10 +1,10 @@
 #pragma once
 
-// The guard's libraries (docs/shares.md) before those of the driver. In a container with a share of a GPU they
-// lie where the driver's files of CUDA and NVML are otherwise, by their whole names with the driver's version,
-// so all links to those, and whatever ldconfig makes of them in the container, lead to the guard. The driver's
-// own files are in a folder that no loader searches, by the names that the guard needs them by. Pure, but for
-// find_guard().
+// The guard's libraries (docs/shares.md) before those of the driver. In a container with a share of a GPU
+// they lie where the driver's files of CUDA and NVML are otherwise, by their whole names with the driver's
+// version, so all links to those, and whatever ldconfig makes of them in the container, lead to the guard.
+// The driver's own files are in a folder that no loader searches, by the names that the guard needs them by.
+// Pure, but for find_guard().
 
 #include <array>
 #include <map>
@@ -30,8 +30,8 @@ using Guard = std::vector<GuardLibrary>;
 /// Below kContainerFolder: where the driver's own files are, by GuardLibrary::needed. The guard is built to
 /// look there.
 inline const std::string kBehindGuard = "guard/";
-/// Below kContainerFolder: where the guard's pages are mounted: the limits, which the container reads, and its
-/// account, which it writes (guard/pages.h).
+/// Below kContainerFolder: where the guard's pages are mounted: the limits, which the container reads, and
+/// its account, which it writes (guard/pages.h).
 inline const std::array<std::string, 2> kGuardPages = {"share/limits", "share/account"};
 
 /// Beside the running program, as built or as installed. kNotFound when a library is missing.

@@ -17,7 +17,8 @@ const Guard kGuard = {{"/g/libcuda.so.1", "libcuda.so.1", "libdrover-driver-cuda
 HostFiles host_files() {
   HostFiles files;
   files.version = "535.1";
-  for (const char* path : {"/usr/lib64/libcuda.so.535.1", "/usr/lib64/libnvidia-ml.so.535.1", "/usr/bin/nvidia-smi"})
+  for (const char* path :
+       {"/usr/lib64/libcuda.so.535.1", "/usr/lib64/libnvidia-ml.so.535.1", "/usr/bin/nvidia-smi"})
     files.files.push_back({std::string("/root") + path, path});
   files.links = {{"/usr/lib64/libcuda.so", "libcuda.so.1"},
                  {"/usr/lib64/libcuda.so.1", "libcuda.so.535.1"},
@@ -29,14 +30,13 @@ TEST(GuardTest, IsWhereTheDriversFileWasAndThatIsElsewhere) {
   const auto before = host_files();
   const auto files = guarded(before, kGuard);
   ASSERT_TRUE(files) << to_string(files.error());
-  EXPECT_THAT(files->files,
-              ElementsAre(HostFile{"/root/usr/bin/nvidia-smi", "/usr/bin/nvidia-smi"},
-                          HostFile{"/g/libcuda.so.1", "/usr/lib64/libcuda.so.535.1"},
-                          HostFile{"/g/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.535.1"},
-                          HostFile{"/root/usr/lib64/libcuda.so.535.1",
-                                   "/usr/local/nvidia/guard/libdrover-driver-cuda.so.1"},
-                          HostFile{"/root/usr/lib64/libnvidia-ml.so.535.1",
-                                   "/usr/local/nvidia/guard/libdrover-driver-ml.so.1"}));
+  EXPECT_THAT(files->files, ElementsAre(HostFile{"/root/usr/bin/nvidia-smi", "/usr/bin/nvidia-smi"},
+                                        HostFile{"/g/libcuda.so.1", "/usr/lib64/libcuda.so.535.1"},
+                                        HostFile{"/g/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.535.1"},
+                                        HostFile{"/root/usr/lib64/libcuda.so.535.1",
+                                                 "/usr/local/nvidia/guard/libdrover-driver-cuda.so.1"},
+                                        HostFile{"/root/usr/lib64/libnvidia-ml.so.535.1",
+                                                 "/usr/local/nvidia/guard/libdrover-driver-ml.so.1"}));
   EXPECT_EQ(files->links, before.links);
 }
 

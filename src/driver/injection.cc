@@ -46,7 +46,8 @@ std::map<std::string, std::string> volume_environment(const Environment& environ
   if (compat) libraries.insert(libraries.begin(), "/usr/local/cuda/compat");
   const auto path = value_of(environment, "PATH");
   const auto named = value_of(environment, "LD_LIBRARY_PATH");
-  const auto all = first && !named.empty() ? with_folders("", libraries) + ":" + named : with_folders(named, libraries);
+  const auto all =
+      first && !named.empty() ? with_folders("", libraries) + ":" + named : with_folders(named, libraries);
   return {{"PATH", with_folders(path.empty() ? kUsualPath : path, {"/usr/local/nvidia/bin"})},
           {"LD_LIBRARY_PATH", all}};
 }

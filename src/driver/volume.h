@@ -1,10 +1,11 @@
 #pragma once
 
 // The driver volume: one folder nvidia_<version>/{bin,lib,lib64} with copies of the driver's files, mounted
-// read-only into containers. Those with a share of a GPU get its folder guarded/ instead: the same files, with
-// the guard before them (guard.h). It is whole or absent: built beside its place, made durable, then renamed.
-// Running containers keep the folder that they hold: a rebuilt volume replaces the name, never the content.
-// Several builders (threads or processes) may run at once: a lock file lets them wait for each other. Blocks.
+// read-only into containers. Those with a share of a GPU get its folder guarded/ instead: the same files,
+// with the guard before them (guard.h). It is whole or absent: built beside its place, made durable, then
+// renamed. Running containers keep the folder that they hold: a rebuilt volume replaces the name, never the
+// content. Several builders (threads or processes) may run at once: a lock file lets them wait for each
+// other. Blocks.
 
 #include <cstdint>
 #include <functional>

@@ -118,14 +118,17 @@ TEST_F(VolumeTest, BesideTheDriverIsOneBehindTheGuard) {
   const auto built = build_volume(content, folder(), guard);
   ASSERT_TRUE(built) << to_string(built.error());
   EXPECT_EQ(built->guarded, volume() + "/guarded");
-  const auto text = [&](const std::string& name) { return read_file(built->guarded + "/" + name).value_or("-"); };
+  const auto text = [&](const std::string& name) {
+    return read_file(built->guarded + "/" + name).value_or("-");
+  };
   EXPECT_EQ(text("lib64/libcuda.so.1"), "guard");
   EXPECT_EQ(text("lib64/libcuda.so.390.30"), "guard");
   EXPECT_EQ(text("guard/libdrover-driver-cuda.so.1"), *read_file(host_ / "usr/lib64/libcuda.so.390.30"));
   EXPECT_EQ(fs::hard_link_count(volume() + "/lib64/libcuda.so.390.30"), 2U) << "nothing is there twice";
   EXPECT_EQ(text("bin/nvidia-smi"), "program");
   EXPECT_THAT(names_in(built->guarded + "/lib"), IsEmpty()) << "there is no guard for 32 bits";
-  for (const char* page : {"share/limits", "share/account", "share/drover-sim/live"}) EXPECT_EQ(text(page), "");
+  for (const char* page : {"share/limits", "share/account", "share/drover-sim/live"})
+    EXPECT_EQ(text(page), "");
   EXPECT_EQ(*read_file(volume() + "/lib64/libcuda.so.1"), *read_file(host_ / "usr/lib64/libcuda.so.390.30"));
   EXPECT_TRUE(build_volume(content, folder(), guard)->reused);
   own.file("libcuda.so.1", "a later guard");

@@ -64,8 +64,9 @@ TEST_F(ShareWatchTest, WhoHasSharesIsWatchedAsLongAsHeHasThem) {
   EXPECT_EQ(told_, 0) << "whole GPUs are nobody else's";
   const auto one = running(8 * kGiB), other = running(4 * kGiB);
   ASSERT_THAT(shared_.gpus, SizeIs(1));
-  EXPECT_THAT(shared_.allowances, ElementsAre(share::Allowance{"GPU-1", one, {one}, 8 * kGiB, "counted"},
-                                              share::Allowance{"GPU-1", other, {other}, 4 * kGiB, "counted"}));
+  EXPECT_THAT(shared_.allowances,
+              ElementsAre(share::Allowance{"GPU-1", one, {one}, 8 * kGiB, "counted"},
+                          share::Allowance{"GPU-1", other, {other}, 4 * kGiB, "counted"}));
   ASSERT_THAT(shared_.tasks, SizeIs(2));
   EXPECT_GT(shared_.tasks[0].first, 0) << "it is told where the container's processes are";
   const auto before = told_;

@@ -35,7 +35,7 @@ struct ShareFacts {
   std::string tier;  ///< gpu/share_tier.h
   std::uint64_t limit_bytes = 0;
   std::optional<std::uint64_t> charged_bytes = {};  ///< of one that is guarded
-  std::uint64_t overruns = 0, offences = 0;  ///< since it is watched
+  std::uint64_t overruns = 0, offences = 0;         ///< since it is watched
 };
 
 struct MachineFacts {

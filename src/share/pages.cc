@@ -24,8 +24,8 @@ constexpr int kOwnersOfASlot = 4;  ///< that may follow on each other while it i
 
 Result<guard_limits> page_of(const std::vector<Limit>& limits, std::uint64_t generation) {
   if (limits.size() > kMostLimits)
-    return fail(ErrorKind::kInvalid,
-                fmt::format("a container can have shares of {} GPUs, and not of {}", kMostLimits, limits.size()));
+    return fail(ErrorKind::kInvalid, fmt::format("a container can have shares of {} GPUs, and not of {}",
+                                                 kMostLimits, limits.size()));
   guard_limits page{};
   page.magic = GUARD_LIMITS_MAGIC;
   page.version = GUARD_LIMITS_VERSION;
@@ -120,7 +120,8 @@ Status Pages::set_limits(const std::vector<Limit>& limits) {
 Status Pages::keep_size() {
   constexpr auto kSize = static_cast<off_t>(sizeof(guard_account));
   struct stat info{};
-  if (::fstat(account_.get(), &info) != 0) return fail_errno("Failed to look at the account of a share", errno);
+  if (::fstat(account_.get(), &info) != 0)
+    return fail_errno("Failed to look at the account of a share", errno);
   if (info.st_size == kSize) return {};
   if (::ftruncate(account_.get(), kSize) != 0)
     return fail_errno("Failed to put the size of the account of a share right", errno);
@@ -148,7 +149,8 @@ Result<std::vector<GuardedProcess>> Pages::look() {
     if (owner == 0) continue;
     const auto said = read_at<guard_slot>(account_.get(), place_of_slot(slot));
     GuardedProcess process{owner, {}};
-    for (std::size_t i = 0; i < limits_.size(); ++i) process.charged.push_back((said.held[i] >> 32) * GUARD_UNIT);
+    for (std::size_t i = 0; i < limits_.size(); ++i)
+      process.charged.push_back((said.held[i] >> 32) * GUARD_UNIT);
     processes.push_back(std::move(process));
   }
   return processes;

@@ -1,8 +1,8 @@
 #pragma once
 
 // The two pages by which the guard in a container knows its limits (guard/pages.h), as the host makes and
-// reads them. They lie in the task's own folder on the host, which nobody else comes into, and are removed with
-// what else the task has there. The container may write anything into its account, and cut it or make it
+// reads them. They lie in the task's own folder on the host, which nobody else comes into, and are removed
+// with what else the task has there. The container may write anything into its account, and cut it or make it
 // longer: it is read in pieces, never mapped, and its size is put right at each look. Blocks for moments. Not
 // thread safe.
 

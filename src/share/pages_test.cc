@@ -43,7 +43,8 @@ class PagesTest : public testing::Test {
     return page;
   }
 
-  /// A process of the container that has the slot and holds so many units of each GPU; it lives until finish().
+  /// A process of the container that has the slot and holds so many units of each GPU; it lives until
+  /// finish().
   pid_t holds(int slot, std::uint64_t first, std::uint64_t second) {
     int ready[2];
     EXPECT_EQ(::pipe(ready), 0);

@@ -237,7 +237,8 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
     needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
   if (resources.share_by == ShareBy::kLimits && !resources.group.empty())
-    decoder.mistake("share_by", "the tasks of a group have one share together, which the guard cannot hold them to",
+    decoder.mistake("share_by",
+                    "the tasks of a group have one share together, which the guard cannot hold them to",
                     "leave the group or share_by out");
   if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
@@ -261,7 +262,8 @@ void decode_share_by(Decoder& decoder, Resources& resources) {
                     fmt::format("it is one of {}", fmt::join(kShareWays, ", ")));
   if (resources.share_by == ShareBy::kLimits && resources.share.memory_bytes > 0 &&
       resources.share.memory_bytes < kMinGuarded)
-    decoder.mistake("share_by", "programs with less than 1 GiB of a GPU, most of which its context takes, do not start",
+    decoder.mistake("share_by",
+                    "programs with less than 1 GiB of a GPU, most of which its context takes, do not start",
                     "ask for 1 GiB or more, or for share_by none");
 }
 

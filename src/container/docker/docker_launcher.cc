@@ -237,7 +237,8 @@ Status DockerLauncher::clear(const Directory& folder, const std::string& task_id
       for (const auto& id : left) DROVER_CHECK_OK(engine.remove(id));
     }
   }
-  for (const char* name : {kDevices, kVolumes, share::kPagesFolder, kLaunchSpecFile}) DROVER_CHECK_OK(folder.remove_tree(name));
+  for (const char* name : {kDevices, kVolumes, share::kPagesFolder, kLaunchSpecFile})
+    DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }
 
