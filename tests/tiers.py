@@ -69,8 +69,8 @@ QUICK = (
     Stage("asan", ("unit_tests",), lambda program: not program.startswith("fuzz_"), lambda module: False, ASAN_SETTINGS),
 )
 USUAL = (
-    Stage("release", ("installed", "nvml_abi_check", "cuda_check", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__, no_benchmark,
-          {"DROVER_TEST_KILLS": "60"}),
+    Stage("release", ("installed", "nvml_abi_check", "cuda_check", "guard-cuda", "guard-nvml", *LONG_PROGRAMS), LONG_PROGRAMS.__contains__,
+          no_benchmark, {"DROVER_TEST_KILLS": "60"}),
     Stage("tsan", THREADED_PROGRAMS, THREADED_PROGRAMS.__contains__, lambda module: False, TSAN_SETTINGS),
     Stage("asan", ("all",), any_of, HOSTILE_MODULES.__contains__, ASAN_SETTINGS),
 )
