@@ -46,6 +46,18 @@ typedef struct {
 } CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 static_assert(offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size) == 24, "size");
 
+typedef struct {
+  CUfunction function;
+  unsigned int sizes[7];
+  CUstream hStream;
+  void** kernelParams;
+} CUDA_LAUNCH_PARAMS;
+static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "launch parameters");
+
+#define KERNEL_PARAMETERS(...)                                                                     \
+  (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, \
+   unsigned int, CUstream, __VA_ARGS__)
+
 /* Every function that ours stands before: its symbol and parameters; and as cuGetProcAddress() is asked for
  * it: a name, the version of CUDA that it came with, and whether it is of the per-thread default stream (1),
  * of the legacy one (2), or of none (0). */
@@ -155,7 +167,19 @@ static_assert(offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size) == 24, "size");
   X(cuIpcCloseMemHandle, (CUdeviceptr), "cuIpcCloseMemHandle", 4010, 0)                                      \
   X(cuImportExternalMemory, (CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*),                    \
     "cuImportExternalMemory", 10000, 0)                                                                      \
-  X(cuDestroyExternalMemory, (CUexternalMemory), "cuDestroyExternalMemory", 10000, 0)
+  X(cuDestroyExternalMemory, (CUexternalMemory), "cuDestroyExternalMemory", 10000, 0)                        \
+  X(cuLaunch, (CUfunction), "cuLaunch", 2000, 0)                                                             \
+  X(cuLaunchGrid, (CUfunction, int, int), "cuLaunchGrid", 2000, 0)                                           \
+  X(cuLaunchGridAsync, (CUfunction, int, int, CUstream), "cuLaunchGridAsync", 2000, 0)                       \
+  X(cuLaunchKernel, KERNEL_PARAMETERS(void**, void**), "cuLaunchKernel", 4000, 2)                            \
+  X(cuLaunchKernel_ptsz, KERNEL_PARAMETERS(void**, void**), "cuLaunchKernel", 7000, 1)                       \
+  X(cuLaunchKernelEx, (const CUlaunchConfig*, CUfunction, void**, void**), "cuLaunchKernelEx", 11060, 2)     \
+  X(cuLaunchKernelEx_ptsz, (const CUlaunchConfig*, CUfunction, void**, void**), "cuLaunchKernelEx", 11060,   \
+    1)                                                                                                       \
+  X(cuLaunchCooperativeKernel, KERNEL_PARAMETERS(void**), "cuLaunchCooperativeKernel", 9000, 2)              \
+  X(cuLaunchCooperativeKernel_ptsz, KERNEL_PARAMETERS(void**), "cuLaunchCooperativeKernel", 9000, 1)         \
+  X(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS*, unsigned int, unsigned int),                 \
+    "cuLaunchCooperativeKernelMultiDevice", 9000, 0)
 
 /* What ours asks the driver besides. */
 #define ASKED(X)                                                                     \
@@ -176,7 +200,18 @@ static_assert(offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size) == 24, "size");
   X(cuGraphGetNodes, (CUgraph, CUgraphNode*, size_t*), asked)                        \
   X(cuGraphNodeGetType, (CUgraphNode, CUgraphNodeType*), asked)                      \
   X(cuGraphMemAllocNodeGetParams, (CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS*), asked) \
-  X(cuGraphChildGraphNodeGetGraph, (CUgraphNode, CUgraph*), asked)
+  X(cuGraphChildGraphNodeGetGraph, (CUgraphNode, CUgraph*), asked)                   \
+  X(cuCtxSetCurrent, (CUcontext), asked)                                             \
+  X(cuCtxPushCurrent_v2, (CUcontext), asked)                                         \
+  X(cuCtxPopCurrent_v2, (CUcontext*), asked)                                         \
+  X(cuStreamGetCtx, (CUstream, CUcontext*), asked)                                   \
+  X(cuEventCreate, (CUevent*, unsigned int), asked)                                  \
+  X(cuEventDestroy_v2, (CUevent), asked)                                             \
+  X(cuEventRecord, (CUevent, CUstream), asked)                                       \
+  X(cuEventRecord_ptsz, (CUevent, CUstream), asked)                                  \
+  X(cuEventQuery, (CUevent), asked)                                                  \
+  X(cuEventElapsedTime, (float*, CUevent, CUevent), asked)                           \
+  X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode*), asked)
 
 /* Those of the driver, resolved when our library is loaded. One that it lacks answers CUDA_ERROR_NOT_FOUND.
  */

@@ -1,6 +1,7 @@
 /* Contexts, their limits, and code: calls that take memory that nobody asked for by its size. */
 #include "guard/charge.h"
 #include "guard/pages.h"
+#include "guard/turns.h"
 
 static uint64_t current_context(void) {
   CUcontext context = NULL;
@@ -68,18 +69,23 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-#define END_PRIMARY(name)                                                          \
-  CUresult name(CUdevice device) {                                                 \
-    if (!is_counted()) return real.name(device);                                   \
-    exclusive_begin();                                                             \
-    struct thing primary;                                                          \
-    const CUresult result = real.name(device);                                     \
-    if (!is_active(device) && table_get(KIND_PRIMARY, (uint64_t)device, &primary)) \
-      forget_context(primary.context);                                             \
-    set_all_loose();                                                               \
-    exclusive_end();                                                               \
-    tighten_all();                                                                 \
-    return result;                                                                 \
+#define END_PRIMARY(name)                                              \
+  CUresult name(CUdevice device) {                                     \
+    if (!is_counted()) return real.name(device);                       \
+    exclusive_begin();                                                 \
+    turns_stop();                                                      \
+    struct thing primary;                                              \
+    const CUresult result = real.name(device);                         \
+    const bool gone = !is_active(device);                              \
+    if (gone && table_get(KIND_PRIMARY, (uint64_t)device, &primary)) { \
+      forget_context(primary.context);                                 \
+      turns_forget((CUcontext)(uintptr_t)primary.context);             \
+    }                                                                  \
+    turns_go_on();                                                     \
+    set_all_loose();                                                   \
+    exclusive_end();                                                   \
+    tighten_all();                                                     \
+    return result;                                                     \
   }
 END_PRIMARY(cuDevicePrimaryCtxRelease)
 END_PRIMARY(cuDevicePrimaryCtxRelease_v2)
@@ -91,16 +97,19 @@ END_PRIMARY(cuDevicePrimaryCtxReset_v2)
   CUresult name(type ended) {                   \
     if (!is_counted()) return real.name(ended); \
     exclusive_begin();                          \
+    turns_stop();                               \
     const CUresult result = real.name(ended);   \
     if (result == CUDA_SUCCESS) FORGET;         \
+    turns_go_on();                              \
     set_all_loose();                            \
     exclusive_end();                            \
     tighten_all();                              \
     return result;                              \
   }
-END(cuCtxDestroy, CUcontext, forget_context((uintptr_t)ended))
-END(cuCtxDestroy_v2, CUcontext, forget_context((uintptr_t)ended))
-END(cuGreenCtxDestroy, CUgreenCtx, (void)0)
+#define FORGET_CONTEXT (forget_context((uintptr_t)ended), turns_forget(ended))
+END(cuCtxDestroy, CUcontext, FORGET_CONTEXT)
+END(cuCtxDestroy_v2, CUcontext, FORGET_CONTEXT)
+END(cuGreenCtxDestroy, CUgreenCtx, turns_forget(NULL))
 
 /* The heap of kernels is as large as it is told to be. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {

@@ -96,7 +96,7 @@ TEST_F(GuardNamesTest, WhatIsNotCoveredIsTheDriversOwn) {
   run([&](Client& client) {
     const Functions driver(folder_ / "libdrover-driver-cuda.so.1");
     for (const char* name :
-         {"cuLaunchKernel", "cuMemcpyHtoD_v2", "cuDriverGetVersion", "cuGetExportTable", "cuInit"})
+         {"cuLaunchHostFunc", "cuMemcpyHtoD_v2", "cuDriverGetVersion", "cuGetExportTable", "cuInit"})
       EXPECT_EQ(client.cuda.get(name), driver.get(name)) << name;
     EXPECT_NE(client.cuda.get("cuMemAlloc_v2"), driver.get("cuMemAlloc_v2"));
     EXPECT_NE(client.nvml.get("nvmlDeviceGetMemoryInfo"), client.driver_nvml.get("nvmlDeviceGetMemoryInfo"));

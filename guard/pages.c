@@ -163,6 +163,8 @@ static int take_slot(void) {
     if (fcntl(pages.descriptor, F_SETLK, &lock) != 0) continue;
     struct guard_slot* slot = &pages.account->slots[i];
     for (int gpu = 0; gpu < GUARD_GPUS; ++gpu) __atomic_store_n(&slot->held[gpu], 0, __ATOMIC_SEQ_CST);
+    for (int gpu = 0; gpu < GUARD_GPUS; ++gpu)
+      __atomic_store_n(&slot->uses[gpu].in_flight, 0, __ATOMIC_RELAXED); /* the rest only grows */
     slot->host_pid = 0;
     slot->pid = (uint32_t)getpid();
     uint32_t used = __atomic_load_n(&pages.account->slots_used, __ATOMIC_RELAXED);
@@ -188,9 +190,7 @@ static struct guard_slot* own_slot(void) {
   return &pages.account->slots[slot];
 }
 
-/* A program that closes descriptors that it did not open may have given the slot up: then this takes it
- * again. */
-static bool keep_slot(void) {
+bool guard_keep_slot(void) {
   pthread_mutex_lock(&pages.mutex);
   struct flock lock = slot_lock(pages.slot);
   if (fcntl(pages.descriptor, F_SETLK, &lock) != 0)
@@ -347,9 +347,22 @@ void guard_give(int entry, uint64_t units) {
 
 void guard_set_held(int entry, uint64_t units) {
   struct guard_slot* slot = own_slot();
-  if (slot == NULL || !keep_slot()) return;
+  if (slot == NULL || !guard_keep_slot()) return;
   slot = own_slot();
   __atomic_store_n(&slot->held[entry], (units < MOST_UNITS ? units : MOST_UNITS) << 32, __ATOMIC_SEQ_CST);
+}
+
+/* ---- Time ---- */
+
+const struct guard_turn* guard_turn_of(int entry) {
+  if (guard_open() != GUARD_LIMITED) return NULL;
+  const struct guard_turn* turn = &pages.limits->turns[entry];
+  return __atomic_load_n(&turn->milli, __ATOMIC_RELAXED) != 0 ? turn : NULL;
+}
+
+struct guard_use* guard_use_of(int entry) {
+  struct guard_slot* slot = own_slot();
+  return slot == NULL ? NULL : &slot->uses[entry];
 }
 
 /* ---- Who is who ---- */

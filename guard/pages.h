@@ -1,4 +1,5 @@
-/* The two pages of a container whose memory on GPUs is limited, and how its processes share the limits.
+/* The two pages of a container whose share of GPUs is limited (guard/layout.h), and how its processes share
+ * the limits.
  *
  * The page of limits is the administrator's; processes of the container only read it. The account is theirs:
  * a slot for each process that uses a limited GPU, with how much memory of each GPU it holds. A process owns
@@ -13,56 +14,10 @@
  * slot and takes its own when it first asks for memory. */
 #pragma once
 
-#include <assert.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-enum {
-  GUARD_LIMITS_MAGIC = 0x44564C4D,
-  GUARD_LIMITS_VERSION = 1,
-  GUARD_GPUS = 16,
-  GUARD_SLOTS = 64,
-  GUARD_UNIT = 1 << 16, /* bytes: what memory is counted in */
-};
-
-/* Where a container finds them. DROVER_GUARD_LIMITS and DROVER_GUARD_ACCOUNT name others, but only where
- * there is no page of limits in its place: who is limited cannot be let off by his environment. */
-#define GUARD_LIMITS_PATH "/usr/local/nvidia/share/limits"
-#define GUARD_ACCOUNT_PATH "/usr/local/nvidia/share/account"
-
-struct guard_limit {
-  char uuid[56];  /* as NVML spells it: GPU-… or MIG-…, closed by a NUL */
-  uint64_t bytes; /* may change at any time */
-};
-
-struct guard_limits {
-  uint32_t magic;
-  uint32_t version;
-  uint64_t generation; /* counts the changes */
-  uint32_t count;      /* of the entries */
-  uint32_t unused[11];
-  struct guard_limit gpus[GUARD_GPUS]; /* entry i is what the account's figures i are about */
-};
-
-struct guard_slot {
-  uint32_t pid;      /* as the process knows itself */
-  uint32_t host_pid; /* as the host numbers it, where somebody there wrote that; else 0 */
-  uint64_t unused[7];
-  uint64_t held[GUARD_GPUS]; /* upper half: units held; lower half: how many of these are not certain yet */
-};
-
-struct guard_account {
-  uint64_t context[GUARD_GPUS]; /* units that a context took when one was last measured */
-  uint32_t slots_used;          /* no slot from this one on was ever owned */
-  uint32_t unused[15];
-  struct guard_slot slots[GUARD_SLOTS];
-};
-
-/* The layout is a contract with whoever makes the pages. */
-static_assert(sizeof(struct guard_limits) == 64 + 64 * GUARD_GPUS, "limits");
-static_assert(sizeof(struct guard_account) == 64 + 8 * GUARD_GPUS + (64 + 8 * GUARD_GPUS) * GUARD_SLOTS,
-              "account");
+#include "guard/layout.h"
 
 /* How a process stands to its pages: unlimited without a page of limits; refused all memory of every GPU when
  * that page is there and cannot be understood, or a limit has no account to be held to. */
@@ -95,6 +50,16 @@ void guard_give(int entry, uint64_t units);
 
 /* Says what this process holds. Nobody else in the process may take or give meanwhile. */
 void guard_set_held(int entry, uint64_t units);
+
+/* Whose turn it is on a GPU; null where nobody limits time. */
+const struct guard_turn* guard_turn_of(int entry);
+
+/* What this process tells of its work on a GPU; null when it has no slot. */
+struct guard_use* guard_use_of(int entry);
+
+/* A program that closes descriptors that it did not open may have given its slot up: takes it again, or
+ * another one. False when there is none. */
+bool guard_keep_slot(void);
 
 /* The numbers of a process, of which the driver uses one: older ones number processes as the host does, newer
  * ones as the process does that asks. */

@@ -6,6 +6,7 @@
 
 #include "guard/charge.h"
 #include "guard/pages.h"
+#include "guard/turns.h"
 
 enum { MOST_POOLS = 256, DEEPEST_GRAPH = 8 };
 
@@ -338,8 +339,8 @@ INSTANTIATE(cuGraphInstantiateWithParams,
 INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
             (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params), (exec, graph, params))
 
-#define START(name)                                                                                      \
-  CUresult name(CUgraphExec exec, CUstream stream) {                                                     \
+#define START(function, name)                                                                            \
+  function(CUgraphExec exec, CUstream stream) {                                                          \
     CUdevice device;                                                                                     \
     uint32_t ahead;                                                                                      \
     struct thing graph;                                                                                  \
@@ -357,10 +358,17 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
     end();                                                                                               \
     return result;                                                                                       \
   }
-START(cuGraphUpload)
-START(cuGraphUpload_ptsz)
-START(cuGraphLaunch)
-START(cuGraphLaunch_ptsz)
+START(CUresult cuGraphUpload, cuGraphUpload)
+START(CUresult cuGraphUpload_ptsz, cuGraphUpload_ptsz)
+START(static CUresult start, cuGraphLaunch)
+START(static CUresult start_ptsz, cuGraphLaunch_ptsz)
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  IN_TURN(start(exec, stream), stream, false, exec);
+}
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
+  IN_TURN(start_ptsz(exec, stream), stream, true, exec);
+}
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
   struct release release;

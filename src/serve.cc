@@ -43,6 +43,11 @@ share::Punishment punishment_of(std::string_view offence) {
   return offence == "kill" ? kKill : offence == "report" ? kReport : kKillGuarded;
 }
 
+share::TimeShares time_shares_of(std::string_view time) {
+  using enum share::TimeShares;
+  return time == "strict" ? kStrict : time == "free" ? kFree : kLend;
+}
+
 /// The daemon of one machine: with its GPUs, its containers and its images.
 class MachineDaemon {
  public:
@@ -136,7 +141,7 @@ class MachineDaemon {
     ports.watch_shares = [this](engine::SharedGpus shared) {
       shares_->set({std::move(shared.gpus), std::move(shared.allowances),
                     [tasks = std::move(shared.tasks)] { return task_of(tasks); },
-                    folders_of(shared.guarded)});
+                    folders_of(shared.guarded), time_shares_of(options_.share_time)});
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
@@ -186,6 +191,17 @@ class MachineDaemon {
     return folders;
   }
 
+  static std::optional<metrics::ShareFacts::Turns> turns_of(const share::Figures& figures,
+                                                            const std::string& task,
+                                                            const share::Account& account) {
+    using Seconds = std::chrono::duration<double>;
+    for (const auto& [gpu, turns] : figures.turns)
+      if (gpu == account.allowance.gpu && turns.name == task)
+        return metrics::ShareFacts::Turns{Seconds(turns.held).count(), Seconds(turns.lent).count(),
+                                          Seconds(turns.busy).count(), turns.overruns};
+    return std::nullopt;
+  }
+
   static std::optional<std::uint64_t> charged(const share::Figures& figures, const std::string& task,
                                               const share::Account& account) {
     const auto found = figures.charged.find(task);
@@ -203,6 +219,7 @@ class MachineDaemon {
                                                        .tier = account.allowance.tier,
                                                        .limit_bytes = account.allowance.bytes,
                                                        .charged_bytes = charged(figures, task, account),
+                                                       .turns = turns_of(figures, task, account),
                                                        .overruns = account.overruns,
                                                        .offences = account.offences});
   }

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 import drover
@@ -167,6 +168,26 @@ class GuardTest(drover.DaemonTest):
         self.assertEqual((record["state"], record["cause"]), ("failed", "share"))
         self.assertRegex(record["reason"], r"held 12\.[0-9] GiB of GPU 0 and may hold 8 GiB")
         self.assertEqual(self.daemon.task(neighbour)["state"], "running")
+
+
+    def test_time_is_shared_as_it_was_given(self):
+        quarter, rest = (self.submit("hold", 10, "spins", 2000, 10000, gpu_share=share) for share in (0.25, 0.75))
+        for task in (quarter, rest):
+            self.daemon.wait_for_output(task, "held")
+        self.assertEqual(self.daemon.task(quarter)["gpus"], self.daemon.task(rest)["gpus"])
+
+        def measured():
+            return {labels["task_id"]: value for labels, value in self.series("drover_container_gpu_turn_seconds_total")}
+
+        before = drover.wait_for(lambda: all(value > 0.2 for value in measured().values()) and len(measured()) == 2 and measured(), "turns")
+        time.sleep(8)
+        after = measured()
+        spent = {task: after[task] - before[task] for task in (quarter, rest)}
+        self.assertAlmostEqual(spent[quarter] / sum(spent.values()), 0.25, delta=0.05)
+        self.daemon.end_task(quarter)
+        lent = drover.wait_for(lambda: [value for labels, value in self.series("drover_container_gpu_measured_seconds_total")
+                                        if labels["task_id"] == rest], "the other to go on")[0]
+        drover.wait_for(lambda: self.series("drover_container_gpu_measured_seconds_total")[0][1] > lent + 1, "it to have the GPU alone")
 
 
 if __name__ == "__main__":

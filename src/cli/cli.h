@@ -61,6 +61,7 @@ struct ServeOptions {
   std::vector<std::string> allow_devices;    ///< [WHO,...:]KIND[=NAME], of other vendors' CDI devices
   std::string gpu_strangers = "wait";        ///< a GPU that somebody else has open: "wait" or "ignore"
   std::vector<std::string> gpu_monitors;     ///< programs that may have any GPU open
+  std::string share_time = "lend";           ///< of a GPU: "lend", "strict" or "free"
   std::string share_offence = "auto";        ///< by who holds more than his share: "auto", "report" or "kill"
   std::string images = "/srv/images";        ///< where images lie under the names that registries give them
   std::vector<std::string> insecure_registries;  ///< HOST[:PORT] that are spoken to without TLS

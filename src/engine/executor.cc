@@ -54,7 +54,7 @@ std::vector<share::Limit> limits_of(const container::Launch& launch) {
   for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i) {
     const auto bytes = launch.gpu_shares[i].memory_bytes;
     if (bytes < workload::kMinGuarded && !insists) return {};
-    limits.push_back({launch.gpu_uuids.at(i), bytes});
+    limits.push_back({launch.gpu_uuids.at(i), bytes, launch.gpu_shares[i].milli});
   }
   return limits;
 }

@@ -131,6 +131,14 @@ constexpr Metric kLimit{"drover_container_gpu_memory_limit_bytes", kGauge,
                         "GPU memory that a container with a share may use; tier says what keeps it to that"};
 constexpr Metric kCharged{"drover_container_gpu_memory_charged_bytes", kGauge,
                           "GPU memory that the guard counts for a container with a share"};
+constexpr Metric kTurns{"drover_container_gpu_turn_seconds_total", kCounter,
+                        "How long it was the container's turn on a shared GPU that others wanted too"};
+constexpr Metric kLent{"drover_container_gpu_turn_lent_seconds_total", kCounter,
+                       "Of that, what it had because others did not want their part"};
+constexpr Metric kBusy{"drover_container_gpu_measured_seconds_total", kCounter,
+                       "GPU time that the guard has measured of its kernels, as the container says"};
+constexpr Metric kTurnOverruns{"drover_container_gpu_turn_overruns_total", kCounter,
+                               "Turns after which its work did not end in time"};
 constexpr Metric kOverruns{"drover_container_gpu_share_overruns_total", kCounter,
                            "Looks, ten a second, in which it used more than that"};
 constexpr Metric kOffences{"drover_container_gpu_share_offences_total", kCounter,
@@ -284,6 +292,13 @@ class Writer {
     if (usage.answers) processes(part, usage, labels);
   }
 
+  void add_turns(const ShareFacts::Turns& turns, const Labels& labels) {
+    one(kTurns, labels, turns.held);
+    one(kLent, labels, turns.lent);
+    one(kBusy, labels, turns.busy);
+    one(kTurnOverruns, labels, static_cast<double>(turns.overruns));
+  }
+
   void add_shares(const std::string& uuid, const Labels& of_gpu, const Labels& whole) {
     if (const auto found = machine_.unattributed.find(uuid); found != machine_.unattributed.end())
       one(kUnattributed, whole, static_cast<double>(found->second));
@@ -293,6 +308,7 @@ class Writer {
       const auto labels = joined(of_gpu, share.owner);
       one(kLimit, joined(labels, {{"tier", share.tier}}), static_cast<double>(share.limit_bytes));
       if (share.charged_bytes) one(kCharged, labels, static_cast<double>(*share.charged_bytes));
+      if (share.turns) add_turns(*share.turns, labels);
       one(kOverruns, labels, static_cast<double>(share.overruns));
       one(kOffences, labels, static_cast<double>(share.offences));
     }

@@ -35,6 +35,12 @@ struct ShareFacts {
   std::string tier;  ///< gpu/share_tier.h
   std::uint64_t limit_bytes = 0;
   std::optional<std::uint64_t> charged_bytes = {};  ///< of one that is guarded
+  /// Of one whose time is shared out; seconds since it began.
+  struct Turns {
+    double held = 0, lent = 0, busy = 0;
+    std::uint64_t overruns = 0;
+  };
+  std::optional<Turns> turns = {};
   std::uint64_t overruns = 0, offences = 0;         ///< since it is watched
 };
 

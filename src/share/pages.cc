@@ -11,9 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-extern "C" {
-#include "guard/pages.h"
-}
+#include "guard/layout.h"
 
 namespace drover::share {
 namespace {
@@ -37,6 +35,8 @@ Result<guard_limits> page_of(const std::vector<Limit>& limits, std::uint64_t gen
       return fail(ErrorKind::kInvalid, fmt::format("'{}' is no UUID of a GPU", limits[i].gpu));
     limits[i].gpu.copy(entry.uuid, sizeof entry.uuid - 1);
     entry.bytes = limits[i].bytes;
+    page.turns[i].milli = static_cast<std::uint32_t>(limits[i].milli);
+    page.turns[i].until_ns = GUARD_NOBODY_ELSE;
   }
   return page;
 }
@@ -102,7 +102,8 @@ Result<Pages> Pages::open(const Directory& task) {
     return fail(ErrorKind::kCorrupt, fmt::format("'{}/{}' is no page of limits", folder.path(), kLimitsPage));
   for (std::uint32_t i = 0; i < page.count; ++i) {
     const auto& entry = page.gpus[i];
-    pages.limits_.push_back({{entry.uuid, ::strnlen(entry.uuid, sizeof entry.uuid)}, entry.bytes});
+    pages.limits_.push_back({{entry.uuid, ::strnlen(entry.uuid, sizeof entry.uuid)}, entry.bytes,
+                             static_cast<int>(page.turns[i].milli)});
   }
   return pages;
 }
@@ -112,8 +113,9 @@ Status Pages::set_limits(const std::vector<Limit>& limits) {
     return fail(ErrorKind::kInvalid, "The limits of a container that runs are for the GPUs that it has");
   const auto generation = read_at<guard_limits>(limits_page_.get(), 0).generation;
   DROVER_TRY(const auto page, page_of(limits, generation + 1));
-  DROVER_CHECK_OK(write_page(limits_page_.get(), &page, sizeof page));
-  limits_ = limits;
+  // Turns are written by somebody else meanwhile.
+  DROVER_CHECK_OK(write_page(limits_page_.get(), &page, offsetof(guard_limits, turns)));
+  for (std::size_t i = 0; i < limits.size(); ++i) limits_[i].bytes = limits[i].bytes;
   return {};
 }
 

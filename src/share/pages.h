@@ -1,6 +1,6 @@
 #pragma once
 
-// The two pages by which the guard in a container knows its limits (guard/pages.h), as the host makes and
+// The two pages by which the guard in a container knows its limits (guard/layout.h), as the host makes and
 // reads them. They lie in the task's own folder on the host, which nobody else comes into, and are removed
 // with what else the task has there. The container may write anything into its account, and cut it or make it
 // longer: it is read in pieces, never mapped, and its size is put right at each look. Blocks for moments. Not
@@ -22,6 +22,7 @@ namespace drover::share {
 struct Limit {
   std::string gpu;  ///< UUID
   std::uint64_t bytes = 0;
+  int milli = 0;  ///< thousandths of its time; 0: time is not limited, now and later
 
   bool operator==(const Limit&) const = default;
 };
@@ -50,7 +51,10 @@ class Pages {
   static Result<Pages> open(const Directory& task);
 
   const std::vector<Limit>& limits() const { return limits_; }
-  /// From now on so much; for the same GPUs in the same order. Programs that run are held to it at once.
+  /// For whoever gives turns (turn_keeper.h).
+  int limits_page() const { return limits_page_.get(); }
+  int account() const { return account_.get(); }
+  /// From now on so much memory; for the same GPUs in the same order. Programs that run are held to it at once.
   Status set_limits(const std::vector<Limit>& limits);
 
   /// Who has a slot now; tells each process by which number the driver knows it. The processes end when they

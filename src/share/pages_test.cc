@@ -11,9 +11,7 @@
 
 #include "base/fake_tree.h"
 
-extern "C" {
-#include "guard/pages.h"
-}
+#include "guard/layout.h"
 
 namespace drover::share {
 namespace {
@@ -23,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::uint64_t kGib = 1ULL << 30;
-const std::vector<Limit> kLimits = {{"GPU-00000000-0000-0000-0000-000000000001", 8 * kGib},
+const std::vector<Limit> kLimits = {{"GPU-00000000-0000-0000-0000-000000000001", 8 * kGib, 250},
                                     {"GPU-00000000-0000-0000-0000-000000000002", 4 * kGib}};
 
 class PagesTest : public testing::Test {
@@ -94,6 +92,9 @@ TEST_F(PagesTest, AreAsTheGuardReadsThem) {
   EXPECT_EQ(page.count, 2U);
   EXPECT_STREQ(page.gpus[1].uuid, kLimits[1].gpu.c_str());
   EXPECT_EQ(page.gpus[1].bytes, 4 * kGib);
+  EXPECT_EQ(page.turns[0].milli, 250U);
+  EXPECT_EQ(page.turns[1].milli, 0U) << "its time is not limited";
+  EXPECT_EQ(page.turns[0].until_ns, GUARD_NOBODY_ELSE);
   struct stat info{};
   ASSERT_EQ(::stat(account().c_str(), &info), 0);
   EXPECT_EQ(info.st_size, static_cast<off_t>(sizeof(guard_account)));

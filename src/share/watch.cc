@@ -61,7 +61,7 @@ void Watch::set(Shares shares) {
 
 Figures Watch::figures() const {
   const std::lock_guard lock(mutex_);
-  return {referee_.accounts(), charged_, referee_.unattributed()};
+  return {referee_.accounts(), charged_, turns_.figures(), referee_.unattributed()};
 }
 
 Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of) {
@@ -91,6 +91,15 @@ void Watch::open_pages(const std::map<std::string, std::string>& folders) {
   }
 }
 
+void Watch::give_turns(TimeShares time) {
+  std::vector<Contender> contenders;
+  for (const auto& [task, pages] : pages_)
+    for (std::size_t i = 0; i < pages.limits().size(); ++i)
+      if (const auto& limit = pages.limits()[i]; limit.milli > 0 && time != TimeShares::kFree)
+        contenders.push_back({limit.gpu, task, pages.limits_page(), pages.account(), i, limit.milli, time == TimeShares::kStrict});
+  (void)turns_.set(contenders);  // of pages of our own making nothing can be wrong
+}
+
 std::map<std::string, std::map<std::string, std::uint64_t>> Watch::look_at_pages() {
   std::map<std::string, std::map<std::string, std::uint64_t>> charged;
   for (auto& [task, pages] : pages_) {
@@ -113,11 +122,15 @@ void Watch::run() {
     if (auto shares = std::exchange(next_, std::nullopt)) {
       gpus = std::move(shares->gpus);
       referee_.set(std::move(shares->allowances));
-      if (gpus.empty()) pages_.clear();
-      if (gpus.empty()) continue;
+      if (gpus.empty()) {
+        pages_.clear();
+        give_turns(TimeShares::kFree);
+        continue;
+      }
       lock.unlock();
       task_of = shares->owners();
       open_pages(shares->guarded);
+      give_turns(shares->time);
       lock.lock();
     }
     lock.unlock();

@@ -1,7 +1,8 @@
 #pragma once
 
 // Looks at shared GPUs, ten times a second, and says what the referee decides; and at the pages of guarded
-// tasks, whose processes it tells how the driver numbers them. A thread of its own, which
+// tasks, whose processes it tells how the driver numbers them, and whose turns on the GPU it has given
+// (turn_keeper.h). A thread of its own, which
 // sleeps while no GPU is shared; the driver is asked as everywhere (gpu/usage_sampler.h), so one that does
 // not answer holds up neither this nor the other GPUs for longer than a look. Thread safe.
 //
@@ -21,8 +22,12 @@
 #include "gpu/usage_sampler.h"
 #include "share/pages.h"
 #include "share/referee.h"
+#include "share/turn_keeper.h"
 
 namespace drover::share {
+
+/// What shares say of a GPU's time: each gets his, and what others do not want; no more than his; nothing.
+enum class TimeShares { kLend, kStrict, kFree };
 
 /// What there is to watch over.
 struct Shares {
@@ -31,6 +36,7 @@ struct Shares {
   /// Makes what says whose a process is. Called once, on the thread of the watch.
   std::function<gpu::TaskOf()> owners;
   std::map<std::string, std::string> guarded;  ///< by task that has pages (pages.h): its folder
+  TimeShares time = TimeShares::kLend;         ///< of those with pages
 };
 
 /// As of the last look.
@@ -38,6 +44,7 @@ struct Figures {
   std::vector<Account> accounts;
   /// Bytes that the guard counts for each task with pages, by task and the GPU's UUID.
   std::map<std::string, std::map<std::string, std::uint64_t>> charged;
+  std::vector<Turns::Figures> turns;  ///< by their names: tasks
   std::map<std::string, std::uint64_t> unattributed;  ///< bytes, by UUID of GPUs that are shared
 };
 
@@ -66,6 +73,7 @@ class Watch {
   void run();
   Looks look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of);
   void open_pages(const std::map<std::string, std::string>& folders);
+  void give_turns(TimeShares time);
   std::map<std::string, std::map<std::string, std::uint64_t>> look_at_pages();
 
   const std::string proc_;
@@ -78,6 +86,7 @@ class Watch {
   Referee referee_;
   std::map<std::string, std::map<std::string, std::uint64_t>> charged_;
   std::map<std::string, Pages> pages_;  ///< by task; of the thread alone
+  Turns turns_;
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-"""The guard's two pages as a container has them. Constants are read from guard/pages.h; the layout is that of its structures."""
+"""The guard's two pages as a container has them. Constants are read from guard/layout.h; the layout is that of its structures."""
 
 import contextlib
 import fcntl
@@ -8,17 +8,19 @@ import re
 import struct
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-HEADER = ROOT / "guard/pages.h"
+HEADER = ROOT / "guard/layout.h"
 
 LIMITS = struct.Struct("<IIQI44x")  # magic, version, generation, count
 LIMIT = struct.Struct("<56sQ")  # UUID, bytes
 ACCOUNT_HEAD = 64  # bytes, beside a figure for each GPU
 SLOT_HEAD = 64
 FIGURE = struct.Struct("<Q")  # upper half: units held
+TURN = 64  # bytes
+USE = 32
 
 
 def constant(name):
-    """What guard/pages.h says it is."""
+    """What guard/layout.h says it is."""
     found = re.search(rf"\b{name}\s*=\s*([^,/]+)", HEADER.read_text())
     shifted = re.fullmatch(r"(\d+) << (\d+)", found[1].strip())
     return int(shifted[1]) << int(shifted[2]) if shifted else int(found[1].strip(), 0)
@@ -26,7 +28,7 @@ def constant(name):
 
 def has_turns():
     """Whether the guard of this checkout knows shares of a GPU's time: then write() has to say whose."""
-    return "GUARD_TURNS" in HEADER.read_text()
+    return "struct guard_turn " in HEADER.read_text()
 
 
 def write(folder, limits):
@@ -34,8 +36,8 @@ def write(folder, limits):
     gpus = constant("GUARD_GPUS")
     head = LIMITS.pack(constant("GUARD_LIMITS_MAGIC"), constant("GUARD_LIMITS_VERSION"), 1, len(limits))
     entries = b"".join(LIMIT.pack(uuid.encode(), size) for uuid, size in limits.items())
-    (folder / "limits").write_bytes((head + entries).ljust(LIMITS.size + LIMIT.size * gpus, b"\0"))
-    slot = SLOT_HEAD + FIGURE.size * gpus
+    (folder / "limits").write_bytes((head + entries).ljust(LIMITS.size + (LIMIT.size + TURN) * gpus, b"\0"))
+    slot = SLOT_HEAD + (FIGURE.size + USE) * gpus
     (folder / "account").write_bytes(bytes(ACCOUNT_HEAD + FIGURE.size * gpus + slot * constant("GUARD_SLOTS")))
 
 
@@ -47,7 +49,7 @@ def _is_locked(descriptor, slot):
 def held(folder, entry=0):
     """Bytes of one GPU that live processes hold, by the account: a slot counts while its byte is locked."""
     gpus = constant("GUARD_GPUS")
-    slot_size = SLOT_HEAD + FIGURE.size * gpus
+    slot_size = SLOT_HEAD + (FIGURE.size + USE) * gpus
     units = 0
     with contextlib.closing(open(folder / "account", "r+b", buffering=0)) as file:
         page = file.read()

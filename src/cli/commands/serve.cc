@@ -209,6 +209,13 @@ void add_serve_device(CLI::App& command, ServeOptions& options) {
 
 void add_serve_share(CLI::App& command, ServeOptions& options) {
   command
+      .add_option("--share-time", options.share_time,
+                  "What a share of a GPU says of its time: lend what others do not want, strict, or nothing at "
+                  "all: free")
+      ->check(one_of({"lend", "strict", "free"}))
+      ->type_name("lend|strict|free")
+      ->capture_default_str();
+  command
       .add_option("--share-offence", options.share_offence,
                   "What becomes of a task that holds more of a shared GPU's memory than it was given: report "
                   "it, kill the task, or kill it where it has gone round the guard and report it elsewhere")
