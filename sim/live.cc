@@ -28,13 +28,6 @@ UniqueFd open_regular(const std::filesystem::path& file, int flags, struct stat&
   return {};
 }
 
-/// Reads all of `value`, or says that it is not there.
-template <typename Value>
-bool read_at(int fd, std::size_t offset, Value& value) {
-  return ::pread(fd, &value, sizeof(value), static_cast<off_t>(offset)) ==
-         static_cast<ssize_t>(sizeof(value));
-}
-
 void add_owners(int fd, std::size_t begin, std::size_t end, SlotOwners& owners) {
   if (begin >= end) return;
   // Asked for as another open file, and not as this process, so that its own locks are seen.
@@ -96,6 +89,14 @@ int live_descriptor(const std::filesystem::path& file, bool writable) {
   return opened[{file, writable}] = fd.release();
 }
 
+int live_state(const std::filesystem::path& file, bool writable) {
+  const int fd = live_descriptor(file, writable);
+  LiveHeader header{};
+  const bool ours =
+      fd >= 0 && read_live(fd, 0, header) && header.magic == kLiveMagic && header.version == kLiveVersion;
+  return ours ? fd : -1;
+}
+
 SlotOwners live_slots(int descriptor) {
   SlotOwners owners;
   add_owners(descriptor, 0, kLiveProcesses, owners);
@@ -107,10 +108,8 @@ LiveReader::LiveReader(std::filesystem::path file, const Profile& profile)
 
 LiveUses LiveReader::current() const {
   LiveUses uses(profile_->gpus.size());
-  const int fd = live_descriptor(file_, false);
-  LiveHeader header{};
-  if (fd < 0 || !read_at(fd, 0, header) || header.magic != kLiveMagic || header.version != kLiveVersion)
-    return uses;
+  const int fd = live_state(file_, false);
+  if (fd < 0) return uses;
   // Who ended meanwhile may have been read beside who took what he had.
   constexpr int kTries = 5;
   auto owners = live_slots(fd);
@@ -129,10 +128,10 @@ LiveUses LiveReader::uses_of(int fd, const SlotOwners& owners) const {
   for (std::size_t gpu = 0; !owners.empty() && gpu < std::min(uses.size(), kLiveGpus); ++gpu) {
     const auto base = offsetof(LiveState, gpus) + gpu * sizeof(LiveGpu);
     std::array<std::uint64_t, kLiveProcesses> held{};
-    if (!read_at(fd, base + offsetof(LiveGpu, held), held)) continue;
+    if (!read_live(fd, base + offsetof(LiveGpu, held), held)) continue;
     for (const auto& [slot, pid] : owners) {
       LiveBusy busy{};
-      if (held[slot] == 0 || !read_at(fd, base + offsetof(LiveGpu, busy) + slot * sizeof(LiveBusy), busy))
+      if (held[slot] == 0 || !read_live(fd, base + offsetof(LiveGpu, busy) + slot * sizeof(LiveBusy), busy))
         continue;
       uses[gpu].push_back(
           {pid, std::min(held[slot], profile_->gpus[gpu].model.memory_mib << 20), busy_share(busy, now)});

@@ -16,6 +16,8 @@
 // Every process that may open the file may write anything into it, or cut it: readers never map it, and
 // distrust every number.
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,25 +26,30 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sim/groups.h"
 #include "sim/profile.h"
 
 namespace drover::sim {
 
 inline constexpr std::uint32_t kLiveMagic = 0x4456524C;
-inline constexpr std::uint32_t kLiveVersion = 1;
+inline constexpr std::uint32_t kLiveVersion = 2;
 inline constexpr std::size_t kLiveProcesses = 256;
-inline constexpr std::size_t kLiveGpus = 64;  ///< by position in the profile
+inline constexpr std::size_t kLiveGpus = 64;     ///< by position in the profile
+inline constexpr std::size_t kLiveLimits = 128;  ///< groups with a limit, of each GPU
 inline constexpr std::size_t kBusyBuckets = 16;
 inline constexpr std::uint64_t kBusyBucketNs = 100'000'000;  ///< of CLOCK_MONOTONIC
 inline constexpr std::uint64_t kBusyNsMask = (std::uint64_t{1} << 32) - 1;
 
-/// The bytes that are locked: one of each slot, one of each GPU, and another one of each slot.
+/// The bytes that are locked: one of each slot, one of each GPU, another one of each slot, and one of the
+/// limits.
 constexpr std::size_t turnstile_lock(std::size_t gpu) {
   return kLiveProcesses + gpu;
 }
 constexpr std::size_t clearing_lock(std::size_t slot) {
   return kLiveProcesses + kLiveGpus + slot;
 }
+inline constexpr std::size_t kLimitsLock = 2 * kLiveProcesses + kLiveGpus;
+inline constexpr std::uint64_t kNoMemoryLimit = UINT64_MAX;
 
 /// Busy time in the tenths of a second that were last: the tenth's number in the upper half, nanoseconds in
 /// the lower; its place is the number modulo the count.
@@ -62,9 +69,18 @@ struct LiveHeader {
   std::uint64_t unused[7];
 };
 
+/// What processes of a control group may hold of a GPU, in bytes.
+struct LiveLimit {
+  Group group;  ///< 0: nobody's
+  std::uint64_t soft;
+  std::uint64_t hard;
+};
+
 struct LiveState {
   LiveHeader header;
   LiveGpu gpus[kLiveGpus];
+  Groups groups[kLiveProcesses];  ///< that the processes are in
+  LiveLimit limits[kLiveGpus][kLiveLimits];
 };
 
 // The layout is a contract between libraries that may be of different builds.
@@ -74,7 +90,9 @@ static_assert(sizeof(LiveGpu) == 64 + kLiveProcesses * (16 + 8 * kBusyBuckets));
 static_assert(offsetof(LiveGpu, held) == 64);
 static_assert(offsetof(LiveGpu, wanted) == 64 + 8 * kLiveProcesses);
 static_assert(offsetof(LiveGpu, busy) == 64 + 16 * kLiveProcesses);
-static_assert(sizeof(LiveState) == 64 + kLiveGpus * sizeof(LiveGpu));
+static_assert(sizeof(LiveLimit) == 24);
+static_assert(sizeof(LiveState) == 64 + kLiveGpus * (sizeof(LiveGpu) + kLiveLimits * sizeof(LiveLimit)) +
+                                       kLiveProcesses * sizeof(Groups));
 
 /// Makes the file, for everybody to read and write, unless it is there already. Follows no symbolic link in
 /// the last part of the path.
@@ -84,6 +102,16 @@ Status create_live_file(const std::filesystem::path& file);
 /// is no such regular file that may be opened. Thread safe. Only for reading unless `writable`; a caller asks
 /// for one of the two only, since each has its own. A file that was replaced is opened anew.
 int live_descriptor(const std::filesystem::path& file, bool writable);
+
+/// The same of a file that says that it is a live state; or -1.
+int live_state(const std::filesystem::path& file, bool writable);
+
+/// Reads all of `value`, or says that it is not there.
+template <typename Value>
+bool read_live(int descriptor, std::size_t offset, Value& value) {
+  return ::pread(descriptor, &value, sizeof(value), static_cast<off_t>(offset)) ==
+         static_cast<ssize_t>(sizeof(value));
+}
 
 /// A process that holds memory of a GPU.
 struct LiveUse {

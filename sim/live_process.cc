@@ -62,13 +62,19 @@ int usable(const std::filesystem::path& file) {
   return whole ? descriptor : -1;
 }
 
+/// Others may write what they are in at any moment.
+bool counts_in(Groups& groups, Group group) {
+  return std::ranges::any_of(groups, [&](auto& each) { return shared_word(each).load() == group; });
+}
+
 void add_up_to(std::uint64_t& total, std::uint64_t bytes) {
   if (__builtin_add_overflow(total, bytes, &total)) total = UINT64_MAX;
 }
 
 }  // namespace
 
-std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file, std::size_t gpus) {
+std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file, std::size_t gpus,
+                                               const Groups& groups) {
   const std::scoped_lock lock(clearing);
   gpus = std::min(gpus, kLiveGpus);
   const int descriptor = usable(file);
@@ -77,8 +83,9 @@ std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file
     const auto owned = owned_slots(descriptor);
     for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
       if (owned[slot] || !lock_byte(descriptor, clearing_lock(slot), F_WRLCK)) continue;
-      std::unique_ptr<LiveProcess> process(new LiveProcess(state, gpus, descriptor, slot));
+      std::unique_ptr<LiveProcess> process(new LiveProcess(state, gpus, descriptor, slot, groups));
       for (std::size_t gpu = 0; gpu < gpus; ++gpu) process->clear(gpu, slot);
+      for (std::size_t i = 0; i < groups.size(); ++i) shared_word(state->groups[slot][i]).store(groups[i]);
       if (lock_byte(descriptor, slot, F_WRLCK)) return process;
       return nullptr;  // somebody locks what is not his
     }
@@ -87,11 +94,12 @@ std::unique_ptr<LiveProcess> LiveProcess::open(const std::filesystem::path& file
   }
   if (state != nullptr) ::munmap(state, sizeof(LiveState));
   state = map(-1);
-  return state == nullptr ? nullptr : std::unique_ptr<LiveProcess>(new LiveProcess(state, gpus, -1, 0));
+  return state == nullptr ? nullptr : std::unique_ptr<LiveProcess>(new LiveProcess(state, gpus, -1, 0, {}));
 }
 
-LiveProcess::LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std::size_t slot)
-    : state_(state), gpus_(gpus), descriptor_(descriptor), slot_(slot) {}
+LiveProcess::LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std::size_t slot,
+                         const Groups& groups)
+    : state_(state), gpus_(gpus), descriptor_(descriptor), slot_(slot), groups_(groups) {}
 
 LiveProcess::~LiveProcess() {
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) clear(gpu, slot_);
@@ -109,14 +117,14 @@ void LiveProcess::clear(std::size_t gpu, std::size_t slot) {
   for (auto& bucket : words.busy[slot]) shared_word(bucket).store(0);
 }
 
-LiveProcess::Sum LiveProcess::sum(std::size_t gpu) const {
+LiveProcess::Sum LiveProcess::sum(std::size_t gpu, Group group) const {
   Sum sum;
   auto& words = state_->gpus[gpu];
   for (std::size_t slot = 0; slot < kLiveProcesses; ++slot) {
     // In this order: who moves bytes from wanted to held is counted twice for a moment, and never not at all.
     const auto wanted = shared_word(words.wanted[slot]).load();
     const auto held = shared_word(words.held[slot]).load();
-    if ((wanted | held) == 0) continue;
+    if ((wanted | held) == 0 || (group != 0 && !counts_in(state_->groups[slot], group))) continue;
     add_up_to(sum.held, held);
     add_up_to(sum.with_wanted, held);
     add_up_to(sum.with_wanted, wanted);
@@ -161,12 +169,35 @@ bool LiveProcess::reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t ro
 LiveProcess::Tried LiveProcess::try_reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room) {
   const auto wanted = shared_word(state_->gpus[gpu].wanted[slot_]);
   wanted.store(bytes);
-  const auto all = sum(gpu);
-  const bool fits = all.with_wanted <= room;
-  if (fits) shared_word(state_->gpus[gpu].held[slot_]).fetch_add(bytes);
+  const auto judge = [&](const Sum& sum, std::uint64_t most) {
+    if (sum.with_wanted <= most) return Tried::kTaken;
+    return sum.others_wait && bytes <= most && sum.held <= most - bytes ? Tried::kOthersWait : Tried::kNoRoom;
+  };
+  auto tried = judge(sum(gpu), room);
+  if (const auto own = limit(gpu)) tried = std::max(tried, judge(sum(gpu, own->group), own->hard));
+  if (tried == Tried::kTaken) shared_word(state_->gpus[gpu].held[slot_]).fetch_add(bytes);
   wanted.store(0);
-  if (fits) return Tried::kTaken;
-  return all.others_wait && all.held <= room - bytes ? Tried::kOthersWait : Tried::kNoRoom;
+  return tried;
+}
+
+std::optional<LiveLimit> LiveProcess::limit(std::size_t gpu) const {
+  std::optional<LiveLimit> nearest;
+  auto depth = groups_.size();
+  if (groups_.front() == 0) return nearest;
+  for (auto& entry : state_->limits[gpu]) {
+    const auto group = shared_word(entry.group).load();
+    const auto place = static_cast<std::size_t>(std::ranges::find(groups_, group) - groups_.begin());
+    if (group == 0 || place >= depth) continue;
+    depth = place;
+    nearest = {group, shared_word(entry.soft).load(), shared_word(entry.hard).load()};
+  }
+  return nearest;
+}
+
+std::optional<LiveProcess::GroupLimit> LiveProcess::own_limit(std::size_t gpu) const {
+  const auto nearest = limit(gpu);
+  if (!nearest || nearest->group != groups_.front()) return std::nullopt;
+  return GroupLimit{nearest->hard, sum(gpu, nearest->group).held};
 }
 
 void LiveProcess::release(std::size_t gpu, std::uint64_t bytes) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "sim/live.h"
 
@@ -29,13 +30,15 @@ class LiveProcess {
  public:
   /// Takes a slot. Makes the file when it is missing; where that is not allowed, or it is not a live state,
   /// the process is alone with a state of its own. Null when every slot is taken. `gpus` is how many the
-  /// profile has.
-  static std::unique_ptr<LiveProcess> open(const std::filesystem::path& file, std::size_t gpus);
+  /// profile has; `groups` are those that the process counts in, for as long as this lives.
+  static std::unique_ptr<LiveProcess> open(const std::filesystem::path& file, std::size_t gpus,
+                                           const Groups& groups = {});
   ~LiveProcess();  ///< gives all back
   LiveProcess(const LiveProcess&) = delete;
   LiveProcess& operator=(const LiveProcess&) = delete;
 
-  /// Takes `bytes` of a GPU's memory unless live processes would then hold more than `room` bytes together.
+  /// Takes `bytes` of a GPU's memory unless live processes would then hold more than `room` bytes together,
+  /// or those of a group that has a limit more than that.
   /// Of several that race near the limit, one that fits is never refused because of another that does not.
   /// `gpu` is a position in the profile.
   bool reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room);
@@ -43,6 +46,12 @@ class LiveProcess {
   /// What this process holds, and what all that live hold together.
   std::uint64_t held(std::size_t gpu) const;
   std::uint64_t held_by_all(std::size_t gpu);
+  /// What its own group may hold, and what it holds; none when it has no limit.
+  struct GroupLimit {
+    std::uint64_t hard = 0;
+    std::uint64_t held = 0;
+  };
+  std::optional<GroupLimit> own_limit(std::size_t gpu) const;
 
   /// Takes the next turn on a GPU, of at most kTurnNs: from `ready_ns` on, which may be past, or when the
   /// turns that were taken before end. Whoever asks for one turn at a time shares the GPU evenly.
@@ -61,10 +70,13 @@ class LiveProcess {
     std::uint64_t with_wanted = 0;
     bool others_wait = false;  ///< another process is about to take some
   };
-  enum class Tried { kTaken, kOthersWait, kNoRoom };
+  enum class Tried { kTaken, kOthersWait, kNoRoom };  ///< the worst last
 
-  LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std::size_t slot);
-  Sum sum(std::size_t gpu) const;
+  LiveProcess(LiveState* state, std::size_t gpus, int descriptor, std::size_t slot, const Groups& groups);
+  /// Of the processes in a group; 0: of all.
+  Sum sum(std::size_t gpu, Group group = 0) const;
+  /// The nearest that holds this process.
+  std::optional<LiveLimit> limit(std::size_t gpu) const;
   Tried try_reserve(std::size_t gpu, std::uint64_t bytes, std::uint64_t room);
   void clear(std::size_t gpu, std::size_t slot);
   void reap(std::size_t gpu);
@@ -73,6 +85,7 @@ class LiveProcess {
   const std::size_t gpus_;
   const int descriptor_;  ///< -1: nobody else sees the state
   const std::size_t slot_;
+  const Groups groups_;
   std::mutex mutex_;
 };
 

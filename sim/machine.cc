@@ -30,6 +30,7 @@ Settings settings_from_environment(const std::filesystem::path& library_file) {
   settings.faults = environment("DROVER_SIM_FAULTS").value_or(settings.profile.parent_path() / "faults.yaml");
   settings.mig = environment("DROVER_SIM_MIG").value_or(settings.faults.parent_path() / "mig.yaml");
   settings.live = environment("DROVER_SIM_LIVE").value_or(settings.faults.parent_path() / "live");
+  if (const auto group = environment("DROVER_SIM_CGROUP")) settings.group = *group;
   settings.verbose = environment("DROVER_SIM_VERBOSE").has_value();
   return settings;
 }
@@ -55,10 +56,18 @@ Machine::Machine(Profile profile, const std::vector<std::size_t>& visible, const
     : profile_(std::move(profile)),
       faults_(std::make_unique<FaultFile>(settings.faults, profile_, settings.verbose)),
       live_(settings.live, profile_),
+      limits_(settings.live),
+      plays_groups_(settings.group.has_value()),
+      groups_(own_groups(settings.group)),
       mig_(std::make_unique<MigFile>(settings.mig, profile_, settings.verbose)),
       mig_handles_(std::make_unique<MigHandles>()) {
   for (const auto position : visible)
     devices_.push_back(std::make_unique<nvmlDevice_st>(nvmlDevice_st{position, &profile_.gpus[position]}));
+}
+
+bool Machine::limits_memory() const {
+  constexpr int kFirst = 615;
+  return std::atoi(profile_.driver_version.c_str()) >= kFirst;
 }
 
 std::vector<nvmlDevice_st*> Machine::listed() const {

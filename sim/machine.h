@@ -10,6 +10,8 @@
 
 #include "gpu/nvml_abi.h"
 #include "sim/faults.h"
+#include "sim/groups.h"
+#include "sim/limits.h"
 #include "sim/live.h"
 #include "sim/mig.h"
 #include "sim/mig_handles.h"
@@ -30,6 +32,7 @@ struct Settings {
   std::filesystem::path mig;
   std::filesystem::path live;
   std::optional<std::filesystem::path> devices;  ///< GPUs are hidden unless their nodes here may be opened
+  std::optional<std::filesystem::path> group;    ///< a folder that stands for the process's control group
   bool verbose = false;
 };
 
@@ -62,6 +65,12 @@ class Machine {
   nvmlDevice_st* at(std::size_t position) const;
   std::shared_ptr<const Faults> faults() const { return faults_->current(); }
   const LiveReader& live() const { return live_; }
+  const LimitFile& limits() const { return limits_; }
+  /// The control groups of this process, and whether folders stand for them.
+  const Groups& groups() const { return groups_; }
+  bool plays_groups() const { return plays_groups_; }
+  /// Whether the driver limits memory itself: since 615.
+  bool limits_memory() const;
   MigFile& mig() const { return *mig_; }
   MigHandles& mig_handles() const { return *mig_handles_; }
 
@@ -70,6 +79,9 @@ class Machine {
   std::vector<std::unique_ptr<nvmlDevice_st>> devices_;
   std::unique_ptr<FaultFile> faults_;
   const LiveReader live_;
+  const LimitFile limits_;
+  const bool plays_groups_;
+  const Groups groups_;
   std::unique_ptr<MigFile> mig_;
   std::unique_ptr<MigHandles> mig_handles_;
 };

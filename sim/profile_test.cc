@@ -46,7 +46,7 @@ TEST_P(ShippedProfile, IsWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Every, ShippedProfile,
                          testing::Values("k80", "k40m", "minsky", "dgx1-v100", "dgx2", "dgx-a100", "dgx-h100",
-                                         "pcie4", "mixed", "k80-396", "m60-396"),
+                                         "pcie4", "mixed", "k80-396", "m60-396", "h100-615"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

@@ -30,6 +30,7 @@
 #include "hardware.h"
 #include "image/tar.h"
 #include "kube/kubelet/container_runtime.h"
+#include "share/kernel_limit.h"
 
 namespace drover {
 namespace {
@@ -222,6 +223,18 @@ Check check_kernel_driver() {
           "install the driver and load it: modprobe nvidia"};
 }
 
+/// Only worth a remark: shares are counted without.
+Check check_memory_limits(const gpu::Nvml& nvml, const std::vector<gpu::Device>& gpus) {
+  constexpr const char* kName = "the driver's memory limits";
+  const auto hierarchies = container::find_hierarchies();
+  const auto own = read_file("/proc/self/cgroup");
+  const auto group = hierarchies && own ? container::own_unified_folder(*hierarchies, *own) : "";
+  for (const auto& gpu : gpus)
+    if (const auto can = share::can_limit_memory(nvml, gpu.uuid, group); !can)
+      return from_error(kName, State::kWarning, can.error());
+  return {kName, State::kFound, "control groups can be held to their share of a GPU", ""};
+}
+
 void check_gpus(std::vector<Check>& checks) {
   // Without an NVIDIA card everything about GPUs is only worth a remark.
   const auto missing = gpu::Kernel().nvidia_gpus().empty() ? State::kWarning : State::kMissing;
@@ -237,6 +250,7 @@ void check_gpus(std::vector<Check>& checks) {
         {fmt::format("GPU {}", device.index), device.unhealthy.empty() ? State::kFound : State::kMissing,
          device.unhealthy.empty() ? fmt::format("{} {}", device.model, device.uuid) : device.unhealthy,
          device.unhealthy.empty() ? "" : "look at the kernel's log: dmesg | grep -i nvrm"});
+  if (!inventory.devices.empty()) checks.push_back(check_memory_limits(*nvml, inventory.devices));
   const auto nodes = gpu::control_device_nodes("/dev");
   if (nodes)
     checks.push_back(

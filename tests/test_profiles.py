@@ -21,6 +21,7 @@ MACHINES = {
     "pcie4": (4, "NVIDIA GeForce RTX 4090", 24564, {(0, 3): "SYS"}),
     "k80-396": (2, "Tesla K80", 11439, {(0, 1): "PIX"}),
     "m60-396": (2, "Tesla M60", 8129, {(0, 1): "PIX"}),
+    "h100-615": (1, "NVIDIA H100 80GB HBM3", 81559, {}),
     "mixed": (4, "Tesla V100-PCIE-32GB", 32768, {(0, 1): "PIX", (0, 2): "SYS"}),
 }
 

@@ -71,7 +71,7 @@ CUresult free_host(void* host, RangeKind kind, CUresult otherwise) {
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return in_context([&](Context& context) {
     if (free != nullptr) *free = context.driver.free_bytes(context.device);
-    if (total != nullptr) *total = context.device.total_bytes();
+    if (total != nullptr) *total = context.driver.seen_bytes(context.device);
     return CUDA_SUCCESS;
   });
 }

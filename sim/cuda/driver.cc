@@ -50,7 +50,8 @@ CUresult Driver::init() {
     if (settings.verbose) std::fprintf(stderr, "drover-sim: %s\n", to_string(machine.error()).c_str());
     return CUDA_ERROR_NO_DEVICE;
   }
-  auto live = LiveProcess::open(settings.live, (*machine)->profile().gpus.size());
+  auto live = LiveProcess::open(settings.live, (*machine)->profile().gpus.size(),
+                                (*machine)->limits_memory() ? (*machine)->groups() : Groups{});
   if (!live) return CUDA_ERROR_SYSTEM_NOT_READY;
   std::unique_ptr<Driver> driver(new Driver(std::move(*machine), std::move(live)));
   if (driver->devices_.empty()) return CUDA_ERROR_NO_DEVICE;
@@ -123,7 +124,14 @@ void Driver::discharge(const Device& device, std::uint64_t bytes) {
 
 std::uint64_t Driver::free_bytes(const Device& device) {
   const auto all = room(device);
-  return all - std::min(all, live_->held_by_all(device.position));
+  const auto free = all - std::min(all, live_->held_by_all(device.position));
+  const auto own = live_->own_limit(device.position);
+  return own ? std::min(free, own->hard - std::min(own->hard, own->held)) : free;
+}
+
+std::uint64_t Driver::seen_bytes(const Device& device) const {
+  const auto own = live_->own_limit(device.position);
+  return own ? std::min(own->hard, device.total_bytes()) : device.total_bytes();
 }
 
 Heap::Account Driver::account(const Device& device) {

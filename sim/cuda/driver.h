@@ -85,6 +85,8 @@ class Driver {
   bool charge(const Device& device, std::uint64_t bytes);
   void discharge(const Device& device, std::uint64_t bytes);
   std::uint64_t free_bytes(const Device& device);
+  /// All of it, or what the driver lets this process's control group have.
+  std::uint64_t seen_bytes(const Device& device) const;
   Heap::Account account(const Device& device);
   std::uint64_t next_id() { return ++ids_; }
 

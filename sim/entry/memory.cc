@@ -12,6 +12,17 @@ std::uint64_t used_bytes(const Call& call) {
   return std::min(call.activity().used_bytes(), (call.model.memory_mib - call.model.reserved_mib) * kMib);
 }
 
+/// What a process sees whose control group has a limit: that, as if it were the card.
+std::optional<nvmlMemory_t> seen_limit(const Call& call) {
+  const auto limit = call.machine.limits_memory()
+                         ? call.machine.limits().view(call.device.position, call.machine.groups())
+                         : std::nullopt;
+  if (!limit) return std::nullopt;
+  const auto total = std::min(limit->hard, (call.model.memory_mib - call.model.reserved_mib) * kMib);
+  const auto used = std::min(limit->used, total);
+  return nvmlMemory_t{total, total - used, used};
+}
+
 /// Of the GPU instance, whose compute instances share its memory.
 nvmlMemory_t memory_of(const Call& call, const MigPart& part) {
   const auto total = part.instance.profile.memory_mib * kMib;
@@ -57,8 +68,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) 
   return with_device_or_part(
       __func__, device,
       [&](const Call& call) {
-        const auto total = call.model.memory_mib * kMib;
-        const auto used = used_bytes(call) + call.model.reserved_mib * kMib;
+        const auto limit = seen_limit(call);
+        const auto total = limit ? limit->total : call.model.memory_mib * kMib;
+        const auto used = limit ? limit->used : used_bytes(call) + call.model.reserved_mib * kMib;
         return answer(memory, nvmlMemory_t{total, total - used, used});
       },
       [&](const Call& call, const MigPart& part) { return answer(memory, memory_of(call, part)); });
@@ -70,9 +82,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   return with_device_or_part(
       __func__, device,
       [&](const Call& call) {
-        memory->total = call.model.memory_mib * kMib;
-        memory->reserved = call.model.reserved_mib * kMib;
-        memory->used = used_bytes(call);
+        const auto limit = seen_limit(call);
+        memory->total = limit ? limit->total : call.model.memory_mib * kMib;
+        memory->reserved = limit ? 0 : call.model.reserved_mib * kMib;
+        memory->used = limit ? limit->used : used_bytes(call);
         memory->free = memory->total - memory->reserved - memory->used;
         return NVML_SUCCESS;
       },

@@ -186,6 +186,15 @@ std::optional<std::string> group_of_container(std::string_view groups, std::stri
   return std::nullopt;
 }
 
+std::string own_unified_folder(const std::vector<Hierarchy>& hierarchies, std::string_view own_groups) {
+  constexpr std::string_view kUnified = "0::";
+  if (cgroup_mode(hierarchies) != "v2") return "";
+  for (const auto line : words_of(own_groups, '\n'))
+    if (line.starts_with(kUnified))
+      return hierarchies.front().mount + std::string(line.substr(kUnified.size()));
+  return "";
+}
+
 void leave_service(const std::vector<Hierarchy>& hierarchies, const std::string& cgroup) {
   const auto own_groups = read_file("/proc/self/cgroup");
   for (const auto& hierarchy : hierarchies) {
@@ -299,6 +308,12 @@ Status Cgroup::create() const {
       if (const auto text = read_file(parent + file)) write_control_file(made + file, *text);
   }
   return {};
+}
+
+Result<std::string> Cgroup::unified_folder() const {
+  if (cgroup_mode(hierarchies_) == "v2") return folder(hierarchies_.front());
+  return fail(ErrorKind::kUnsupported, "Control groups are not, or not only, of version 2 here",
+              "boot with systemd.unified_cgroup_hierarchy=1");
 }
 
 void Cgroup::take(pid_t pid) const {

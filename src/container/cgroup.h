@@ -45,6 +45,9 @@ bool in_service(const Hierarchy& hierarchy, std::string_view own_groups);
 /// The path of the group that a container has, by the text of its first process's /proc/<pid>/cgroup: the
 /// first that carries its id. None when there is none, as when that process is another machine's. Pure.
 std::optional<std::string> group_of_container(std::string_view groups, std::string_view container_id);
+/// The directory of the group that a process is in, by the text of its /proc/<pid>/cgroup, where version 2 is
+/// the only one; else "". Pure.
+std::string own_unified_folder(const std::vector<Hierarchy>& hierarchies, std::string_view own_groups);
 /// Moves this process out of the service that started it, where a service manager keeps one group a service:
 /// else the daemon's restart would end its shims. Takes some 15 ms (the kernel waits for all CPUs). Best
 /// effort; without it KillMode=process has the same effect.
@@ -81,6 +84,9 @@ class Cgroup {
   Status kill_all(std::chrono::milliseconds timeout = kKillTimeout) const;
   /// How many processes the kernel has killed in it for want of memory.
   std::uint64_t out_of_memory_kills() const;
+  /// Its directory in the tree of version 2. kUnsupported where that is not the only one: then it is not what
+  /// a runtime puts containers into.
+  Result<std::string> unified_folder() const;
   /// Removes the empty group, and those inside of it, from every hierarchy. Absent is fine.
   void remove() const;
 

@@ -120,5 +120,15 @@ TEST(Hierarchies, AServiceIsLeftOnlyWhereThereIsOne) {
   EXPECT_TRUE(in_service(unified, "0::/system.slice/drover.service\n"));
 }
 
+TEST(Hierarchies, TheOwnGroupIsADirectoryWhereVersion2IsAlone) {
+  const Hierarchy unified{"/sys/fs/cgroup", {}, true};
+  const Hierarchy memory{"/sys/fs/cgroup/memory", {"memory"}, false};
+  EXPECT_EQ(own_unified_folder({unified}, "0::/system.slice/a\n"), "/sys/fs/cgroup/system.slice/a");
+  EXPECT_EQ(own_unified_folder({memory, unified}, "4:memory:/b\n0::/a\n"), "");
+  EXPECT_EQ(own_unified_folder({}, ""), "");
+  EXPECT_EQ(Cgroup({unified}, "/drover/a").unified_folder(), "/sys/fs/cgroup/drover/a");
+  EXPECT_FALSE(Cgroup({memory, unified}, "/drover/a").unified_folder());
+}
+
 }  // namespace
 }  // namespace drover::container

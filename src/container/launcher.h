@@ -44,6 +44,10 @@ struct LauncherOptions {
   std::string fetch_caches;  ///< where users' caches of fetched files are; "": none
   FetchLimits fetching;
   std::string cgroup_parent = "/drover";
+  /// The counterpart of Launch::limit_memory, for these GPUs: called before the group is removed, though it
+  /// may be gone already, as after a reboot. What it cannot do keeps nobody: the limit goes with the group.
+  /// For OCI runtimes; may be empty.
+  std::function<void(const std::string& group, const std::vector<std::string>& gpus)> unlimit_memory;
   std::chrono::milliseconds start_timeout{60'000};  ///< for the runtime to start a container
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/ranges.h"
@@ -271,7 +272,29 @@ Status OciLauncher::prepare_chosen(const std::string& runtime, const Directory& 
   if (is_bridged(launch)) {
     DROVER_TRY(spec.network, plan_of(launch.task.network, launch.host_ports));
   }
+  DROVER_CHECK_OK(limit_memory(folder, launch));
   return replace_file(folder, kLaunchSpecFile, encode(spec));
+}
+
+Status OciLauncher::limit_memory(const Directory& folder, const Launch& launch) const {
+  if (!launch.limit_memory) return {};
+  const auto group = cgroup(launch.task.id);
+  DROVER_TRY(const auto directory, group.unified_folder());
+  // First, so that clear() knows whatever happens in between.
+  DROVER_CHECK_OK(replace_file(folder, kLimitedGpus, fmt::format("{}\n", fmt::join(launch.gpu_uuids, "\n"))));
+  DROVER_CHECK_OK(Cgroup(hierarchies_, options_.cgroup_parent).create());
+  DROVER_CHECK_OK(group.create());
+  return launch.limit_memory(directory);
+}
+
+void OciLauncher::unlimit_memory(const Directory& folder, const std::string& task_id) const {
+  const auto text = folder.read(kLimitedGpus);
+  const auto directory = cgroup(task_id).unified_folder();
+  if (!text || !directory || !options_.unlimit_memory) return;
+  std::vector<std::string> gpus;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) gpus.push_back(line);
+  options_.unlimit_memory(*directory, gpus);
 }
 
 /// The files of the machine, which a task without an image has, carry labels for its own users.
@@ -324,10 +347,12 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
 Status OciLauncher::clear(const Directory& folder, const std::string& task_id) const {
   const auto group = cgroup(task_id);
   DROVER_TRY(const auto alone, end_all(folder, group));
+  unlimit_memory(folder, task_id);
   group.remove();
   for (const char* name :
-       {kLaunchSpecFile, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork, kRuntimeState, kNetwork,
-        kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket, share::kPagesFolder})
+       {kLaunchSpecFile, kLimitedGpus, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
+        kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket,
+        share::kPagesFolder})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

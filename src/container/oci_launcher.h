@@ -74,6 +74,9 @@ class OciLauncher final : public Launcher {
   /// Fills in what the shim mounts.
   Status write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
                       LaunchSpec& spec) const;
+  /// Before anything of the task can run: see Launch::limit_memory.
+  Status limit_memory(const Directory& folder, const Launch& launch) const;
+  void unlimit_memory(const Directory& folder, const std::string& task_id) const;
   bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
   /// None where they are the machine's: see docs/isolation.md.
   IdMap ids_of(const Launch& launch, const User& user) const;

@@ -127,8 +127,13 @@ Result<Supervised> supervise_docker(const LaunchSpec& spec, const Directory& tas
   return Supervised{std::move(ending), supervisor.stop_requested()};
 }
 
-/// Has the runtime remove what it keeps of the container, and makes sure of the cgroup.
+/// Has the runtime remove what it keeps of the container, and makes sure of the cgroup. One with limits of
+/// the driver's is the daemon's to remove, which takes those away first.
 void remove_container(const LaunchSpec& spec, const Directory& task, const Cgroup& cgroup) {
+  if (task.exists(kLimitedGpus)) {
+    (void)cgroup.kill_all();
+    return;
+  }
   Command command;
   command.arguments = {spec.runtime, "--root",  fmt::format("{}/{}", task.path(), kRuntimeState),
                        "delete",     "--force", spec.task_id};

@@ -14,6 +14,8 @@
 //   output.record output.record.1  when, and in which order, the task wrote its output (output_record.h)
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task
+//   limited       UUIDs, a line each, of the GPUs on which the driver limits the memory of the task's control
+//                 group: that goes only when the limits were taken away
 //   network       where the network namespace is mounted, seen only in the shim's own mount namespace; for a
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
@@ -44,6 +46,7 @@ inline constexpr const char* kConfiguration = "config.json";  ///< in the bundle
 inline constexpr mode_t kConfigurationMode = 0644;  ///< nobody comes so far but the container's hooks
 inline constexpr const char* kUpper = "upper";
 inline constexpr const char* kWork = "work";
+inline constexpr const char* kLimitedGpus = "limited";
 inline constexpr const char* kNetwork = "network";
 inline constexpr const char* kHosts = "hosts";
 inline constexpr const char* kResolver = "resolv.conf";

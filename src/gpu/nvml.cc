@@ -47,6 +47,8 @@ void resolve_usage(void* library, NvmlFunctions& f) {
   resolve(library, f.encoder_utilization, {"nvmlDeviceGetEncoderUtilization"});
   resolve(library, f.decoder_utilization, {"nvmlDeviceGetDecoderUtilization"});
   resolve(library, f.memory_info_v2, {"nvmlDeviceGetMemoryInfo_v2"});
+  resolve(library, f.set_memory_limits, {"nvmlDeviceSetMemoryLimits_v1"});
+  resolve(library, f.memory_limits, {"nvmlDeviceGetMemoryLimits_v1"});
   resolve(library, f.clock_info, {"nvmlDeviceGetClockInfo"});
   resolve(library, f.temperature, {"nvmlDeviceGetTemperature"});
   resolve(library, f.power_usage, {"nvmlDeviceGetPowerUsage"});

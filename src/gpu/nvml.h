@@ -87,6 +87,8 @@ struct NvmlFunctions {
   decltype(&::nvmlDeviceGetEncoderUtilization) encoder_utilization = nullptr;
   decltype(&::nvmlDeviceGetDecoderUtilization) decoder_utilization = nullptr;
   decltype(&::nvmlDeviceGetMemoryInfo_v2) memory_info_v2 = nullptr;
+  decltype(&::nvmlDeviceSetMemoryLimits_v1) set_memory_limits = nullptr;
+  decltype(&::nvmlDeviceGetMemoryLimits_v1) memory_limits = nullptr;
   decltype(&::nvmlDeviceGetClockInfo) clock_info = nullptr;
   decltype(&::nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&::nvmlDeviceGetPowerUsage) power_usage = nullptr;

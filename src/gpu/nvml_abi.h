@@ -20,6 +20,8 @@ static_assert(sizeof(nvmlBridgeChipHierarchy_t) == 1028, "nvmlBridgeChipHierarch
 static_assert(sizeof(nvmlExcludedDeviceInfo_t) == 148, "nvmlExcludedDeviceInfo_t");
 static_assert(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
 static_assert(sizeof(nvmlMemory_v2_t) == 40, "nvmlMemory_v2_t");
+static_assert(sizeof(nvmlSetMemoryLimits_v1_t) == 24, "nvmlSetMemoryLimits_v1_t");
+static_assert(sizeof(nvmlGetMemoryLimits_v1_t) == 32, "nvmlGetMemoryLimits_v1_t");
 static_assert(sizeof(nvmlBAR1Memory_t) == 24, "nvmlBAR1Memory_t");
 static_assert(sizeof(nvmlUtilization_t) == 8, "nvmlUtilization_t");
 static_assert(sizeof(nvmlEccErrorCounts_t) == 32, "nvmlEccErrorCounts_t");

@@ -212,6 +212,22 @@ typedef struct nvmlMemory_v2_st {
   unsigned long long used;
 } nvmlMemory_v2_t;
 
+// What the processes of a control group may hold of a GPU, in bytes: nameSpace is the absolute path of its
+// cgroup v2 directory. Since driver 615; these have no version field.
+#define NVML_DEVICE_MEMORY_LIMIT_MAX 0xFFFFFFFFFFFFFFFFULL  // as hardLimit: none
+typedef struct nvmlSetMemoryLimits_v1_st {
+  const char* nameSpace;
+  unsigned long long softLimit;
+  unsigned long long hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+
+typedef struct nvmlGetMemoryLimits_v1_st {
+  const char* nameSpace;  // in
+  unsigned long long softLimit;
+  unsigned long long hardLimit;
+  unsigned long long currentUsed;
+} nvmlGetMemoryLimits_v1_t;
+
 typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total;
   unsigned long long bar1Free;

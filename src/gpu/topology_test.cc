@@ -73,7 +73,7 @@ TEST_P(VendorTopologyTest, AgreesCellForCell) {
 
 INSTANTIATE_TEST_SUITE_P(Profiles, VendorTopologyTest,
                          testing::Values("k80", "k40m", "minsky", "dgx1-v100", "dgx2", "dgx-a100", "dgx-h100",
-                                         "pcie4", "mixed", "k80-396", "m60-396"),
+                                         "pcie4", "mixed", "k80-396", "m60-396", "h100-615"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::erase(name, '-');
