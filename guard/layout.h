@@ -60,7 +60,7 @@ struct guard_use {
 };
 
 struct guard_slot {
-  uint32_t pid;        /* as the process knows itself */
+  uint32_t pid;      /* as the process knows itself */
   uint32_t host_pid; /* as the host numbers it, where somebody there wrote that; else 0 */
   uint64_t unused[7];
   uint64_t held[GUARD_GPUS]; /* upper half: units held; lower half: how many of these are not certain yet */

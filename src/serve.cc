@@ -140,8 +140,8 @@ class MachineDaemon {
     };
     ports.watch_shares = [this](engine::SharedGpus shared) {
       shares_->set({std::move(shared.gpus), std::move(shared.allowances),
-                    [tasks = std::move(shared.tasks)] { return task_of(tasks); },
-                    folders_of(shared.guarded), time_shares_of(options_.share_time)});
+                    [tasks = std::move(shared.tasks)] { return task_of(tasks); }, folders_of(shared.guarded),
+                    time_shares_of(options_.share_time)});
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };

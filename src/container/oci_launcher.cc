@@ -349,10 +349,9 @@ Status OciLauncher::clear(const Directory& folder, const std::string& task_id) c
   DROVER_TRY(const auto alone, end_all(folder, group));
   unlimit_memory(folder, task_id);
   group.remove();
-  for (const char* name :
-       {kLaunchSpecFile, kLimitedGpus, kRuntimeLock, kPidFile, kRuntimeLog, kBundle, kUpper, kWork,
-        kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock, kInputSocket, kConsoleSocket,
-        share::kPagesFolder})
+  for (const char* name : {kLaunchSpecFile, kLimitedGpus, kRuntimeLock, kPidFile, kRuntimeLog, kBundle,
+                           kUpper, kWork, kRuntimeState, kNetwork, kVolumes, kHosts, kResolver, kJoinLock,
+                           kInputSocket, kConsoleSocket, share::kPagesFolder})
     DROVER_CHECK_OK(folder.remove_tree(name));
   return {};
 }

@@ -102,7 +102,8 @@ Result<Pages> Pages::open(const Directory& task) {
     return fail(ErrorKind::kCorrupt, fmt::format("'{}/{}' is no page of limits", folder.path(), kLimitsPage));
   for (std::uint32_t i = 0; i < page.count; ++i) {
     const auto& entry = page.gpus[i];
-    pages.limits_.push_back({{entry.uuid, ::strnlen(entry.uuid, sizeof entry.uuid)}, entry.bytes,
+    pages.limits_.push_back({{entry.uuid, ::strnlen(entry.uuid, sizeof entry.uuid)},
+                             entry.bytes,
                              static_cast<int>(page.turns[i].milli)});
   }
   return pages;

@@ -54,7 +54,8 @@ class Pages {
   /// For whoever gives turns (turn_keeper.h).
   int limits_page() const { return limits_page_.get(); }
   int account() const { return account_.get(); }
-  /// From now on so much memory; for the same GPUs in the same order. Programs that run are held to it at once.
+  /// From now on so much memory; for the same GPUs in the same order. Programs that run are held to it at
+  /// once.
   Status set_limits(const std::vector<Limit>& limits);
 
   /// Who has a slot now; tells each process by which number the driver knows it. The processes end when they

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fake_tree.h"
-
 #include "guard/layout.h"
 
 namespace drover::share {

@@ -96,7 +96,8 @@ void Watch::give_turns(TimeShares time) {
   for (const auto& [task, pages] : pages_)
     for (std::size_t i = 0; i < pages.limits().size(); ++i)
       if (const auto& limit = pages.limits()[i]; limit.milli > 0 && time != TimeShares::kFree)
-        contenders.push_back({limit.gpu, task, pages.limits_page(), pages.account(), i, limit.milli, time == TimeShares::kStrict});
+        contenders.push_back({limit.gpu, task, pages.limits_page(), pages.account(), i, limit.milli,
+                              time == TimeShares::kStrict});
   (void)turns_.set(contenders);  // of pages of our own making nothing can be wrong
 }
 

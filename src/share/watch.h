@@ -44,7 +44,7 @@ struct Figures {
   std::vector<Account> accounts;
   /// Bytes that the guard counts for each task with pages, by task and the GPU's UUID.
   std::map<std::string, std::map<std::string, std::uint64_t>> charged;
-  std::vector<Turns::Figures> turns;  ///< by their names: tasks
+  std::vector<Turns::Figures> turns;                  ///< by their names: tasks
   std::map<std::string, std::uint64_t> unattributed;  ///< bytes, by UUID of GPUs that are shared
 };
 

@@ -209,9 +209,10 @@ void add_serve_device(CLI::App& command, ServeOptions& options) {
 
 void add_serve_share(CLI::App& command, ServeOptions& options) {
   command
-      .add_option("--share-time", options.share_time,
-                  "What a share of a GPU says of its time: lend what others do not want, strict, or nothing at "
-                  "all: free")
+      .add_option(
+          "--share-time", options.share_time,
+          "What a share of a GPU says of its time: lend what others do not want, strict, or nothing at "
+          "all: free")
       ->check(one_of({"lend", "strict", "free"}))
       ->type_name("lend|strict|free")
       ->capture_default_str();
