@@ -150,6 +150,7 @@ TEST_F(LibraryLimitsTest, AFullTableIsNoRoomAndSaysSo) {
     result = set(group, kGib);
   }
   EXPECT_EQ(result, NVML_ERROR_INSUFFICIENT_RESOURCES);
+  EXPECT_EQ(set(other_, NVML_DEVICE_MEMORY_LIMIT_MAX), NVML_SUCCESS) << "there is none to take away";
   EXPECT_EQ(set(folder_ / "groups/7", NVML_DEVICE_MEMORY_LIMIT_MAX), NVML_SUCCESS);
   EXPECT_EQ(set(other_, kGib), NVML_SUCCESS);
 }

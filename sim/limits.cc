@@ -23,16 +23,15 @@ std::size_t limits_at(std::size_t gpu) {
   return offsetof(LiveState, limits) + gpu * sizeof(Limits);
 }
 
-/// The word last that says whose it is, and first when it is nobody's any more: who takes memory meanwhile
-/// sees no half of a limit.
+/// The word last that says whose it is, so that who takes memory meanwhile sees no half of a limit; and while
+/// a limit changes, there always is one.
 bool write_limit(int fd, std::size_t offset, const LiveLimit& limit) {
   const auto write = [&](std::size_t at, const void* from, std::size_t size) {
     return ::pwrite(fd, from, size, static_cast<off_t>(at)) == static_cast<ssize_t>(size);
   };
-  const std::uint64_t nobody = 0;
-  return write(offset, &nobody, sizeof nobody) &&
-         write(offset + sizeof nobody, &limit.soft, sizeof limit - sizeof nobody) &&
-         write(offset, &limit.group, sizeof limit.group);
+  const bool numbers = limit.group == 0 || write(offset + offsetof(LiveLimit, soft), &limit.soft,
+                                                 sizeof limit - offsetof(LiveLimit, soft));
+  return numbers && write(offset, &limit.group, sizeof limit.group);
 }
 
 /// Of the open file, so that it is no lock of this process on the slots.
@@ -50,14 +49,25 @@ bool lock_limits(int fd, short type) {
   return true;
 }
 
-/// Where a group's limit is, or may be.
-LiveLimit* place_for(Limits& limits, Group group) {
-  LiveLimit* free = nullptr;
-  for (auto& limit : limits) {
-    if (limit.group == group) return &limit;
-    if (free == nullptr && limit.group == 0) free = &limit;
-  }
-  return free;
+/// Where a group's limit is, or may be; kLiveLimits when there is no room.
+std::size_t place_for(const Limits& limits, Group group) {
+  const auto place_of = [&](Group whose) {
+    return static_cast<std::size_t>(std::ranges::find(limits, whose, &LiveLimit::group) - limits.begin());
+  };
+  const auto own = place_of(group);
+  return own != kLiveLimits ? own : place_of(0);
+}
+
+/// Under the lock.
+Status write_limit_of(int fd, std::size_t gpu, const LiveLimit& limit) {
+  Limits limits{};
+  if (!read_live(fd, limits_at(gpu), limits)) return fail(ErrorKind::kUnavailable, "the live file is cut");
+  const bool none = limit.soft == 0 && limit.hard == kNoMemoryLimit;
+  const auto place = place_for(limits, limit.group);
+  if (place == kLiveLimits)
+    return none ? Status() : fail(ErrorKind::kExhausted, "too many groups have limits");
+  if (write_limit(fd, limits_at(gpu) + place * sizeof limit, none ? LiveLimit{} : limit)) return {};
+  return fail(ErrorKind::kUnavailable, "the live file cannot be written");
 }
 
 }  // namespace
@@ -104,15 +114,9 @@ Status LimitFile::set(std::size_t gpu, Group group, std::uint64_t soft, std::uin
     return fail(ErrorKind::kPermissionDenied, "'" + file_.string() + "' cannot be written");
   if (!lock_limits(fd, F_WRLCK))
     return fail(ErrorKind::kTimeout, "somebody keeps the limits of '" + file_.string() + "' locked");
-  Limits limits{};
-  auto* const place = read_live(fd, limits_at(gpu), limits) ? place_for(limits, group) : nullptr;
-  const bool none = soft == 0 && hard == kNoMemoryLimit;
-  const auto offset = limits_at(gpu) + static_cast<std::size_t>(place - limits.data()) * sizeof(LiveLimit);
-  const bool written =
-      place != nullptr && write_limit(fd, offset, none ? LiveLimit{} : LiveLimit{group, soft, hard});
+  auto written = write_limit_of(fd, gpu, {group, soft, hard});
   lock_limits(fd, F_UNLCK);
-  if (place == nullptr) return fail(ErrorKind::kExhausted, "too many groups have limits");
-  return written ? Status() : fail(ErrorKind::kUnavailable, "'" + file_.string() + "' cannot be written");
+  return written;
 }
 
 }  // namespace drover::sim

@@ -88,8 +88,8 @@ struct Launch {
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
   /// Has the driver itself hold the container to its share of GPU memory: called with the directory of the
-  /// control group, of version 2, that was made for it and is empty. launch() fails with its error. May be
-  /// empty; only for OCI runtimes.
+  /// control group, of version 2, that was made for it and is empty. launch() fails with its error, and
+  /// with kUnsupported in a Docker Engine. May be empty.
   std::function<Status(const std::string& group)> limit_memory;
   /// Asked when all is ready and before anything of the task runs: why it must not. May be empty.
   std::function<Status()> may_start;

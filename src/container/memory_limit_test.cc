@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "container/docker/docker_launcher.h"
 #include "container/oci_fixture.h"
 #include "container/task_folder.h"
 
@@ -144,6 +145,22 @@ TEST_F(MemoryLimitTest, AGroupThatARebootTookIsToldOfAllTheSame) {
   EXPECT_EQ(unlimited_.size(), 1U);
   EXPECT_FALSE(was_there_);
   EXPECT_FALSE(folder->exists(kLimitedGpus));
+}
+
+/// Else it would run without the limit that somebody counts on.
+TEST_F(MemoryLimitTest, ADockerEngineIsNotGivenSuchATask) {
+  docker::DockerOptions engine;
+  engine.state = state_;
+  engine.socket = state_ + "/no.sock";
+  const auto launcher = docker::DockerLauncher::create(std::move(engine));
+  ASSERT_TRUE(launcher) << to_string(launcher.error());
+  const auto folder = Directory::open(state_);
+  auto launch = limited("engine", {"/bin/true"});
+  launch.task.image = "busybox";
+  const auto prepared = (*launcher)->prepare(*folder, launch);
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().kind, ErrorKind::kUnsupported);
+  EXPECT_THAT(prepared.error().message, HasSubstr("Docker Engine"));
 }
 
 }  // namespace

@@ -208,6 +208,11 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   if (launch.task.takes_input)
     return fail(ErrorKind::kUnsupported, "A task in a Docker Engine takes no input and has no terminal",
                 "serve with --containerizers docker,oci, or use 'drover exec -it' once it runs", "/stdin");
+  if (launch.limit_memory)
+    return fail(ErrorKind::kUnsupported,
+                "The driver cannot limit the memory of containers of a Docker Engine: it makes their control "
+                "groups only when they start",
+                "serve with --containerizers docker,oci");
   DROVER_TRY(const auto engine, Engine::find(socket_));
   DROVER_CHECK_OK(clear(folder, launch.task.id));
   DROVER_TRY(const auto found, image_of(engine, launch));
