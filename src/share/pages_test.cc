@@ -19,9 +19,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t kGib = 1ULL << 30;
-const std::vector<Limit> kLimits = {{"GPU-00000000-0000-0000-0000-000000000001", 8 * kGib, 250},
-                                    {"GPU-00000000-0000-0000-0000-000000000002", 4 * kGib}};
+constexpr std::uint64_t kGibibyte = 1ULL << 30;
+const std::vector<Limit> kLimits = {{"GPU-00000000-0000-0000-0000-000000000001", 8 * kGibibyte, 250},
+                                    {"GPU-00000000-0000-0000-0000-000000000002", 4 * kGibibyte}};
 
 class PagesTest : public testing::Test {
  protected:
@@ -90,7 +90,7 @@ TEST_F(PagesTest, AreAsTheGuardReadsThem) {
   EXPECT_EQ(page.version, static_cast<std::uint32_t>(GUARD_LIMITS_VERSION));
   EXPECT_EQ(page.count, 2U);
   EXPECT_STREQ(page.gpus[1].uuid, kLimits[1].gpu.c_str());
-  EXPECT_EQ(page.gpus[1].bytes, 4 * kGib);
+  EXPECT_EQ(page.gpus[1].bytes, 4 * kGibibyte);
   EXPECT_EQ(page.turns[0].milli, 250U);
   EXPECT_EQ(page.turns[1].milli, 0U) << "its time is not limited";
   EXPECT_EQ(page.turns[0].until_ns, GUARD_NOBODY_ELSE);
@@ -119,9 +119,9 @@ TEST_F(PagesTest, WhoHasASlotIsSeenWithWhatItHolds) {
 TEST_F(PagesTest, LimitsOfAContainerThatRunsCanBeOthers) {
   auto pages = this->pages();
   auto wanted = kLimits;
-  wanted[0].bytes = 2 * kGib;
+  wanted[0].bytes = 2 * kGibibyte;
   ASSERT_TRUE(pages.set_limits(wanted));
-  EXPECT_EQ(limits().gpus[0].bytes, 2 * kGib);
+  EXPECT_EQ(limits().gpus[0].bytes, 2 * kGibibyte);
   EXPECT_EQ(limits().generation, 2U);
   EXPECT_EQ(this->pages().limits(), wanted);
   std::swap(wanted[0], wanted[1]);
@@ -147,8 +147,8 @@ TEST_F(PagesTest, AnAccountThatWasSpoiltIsPutRightAndBelieved) {
 }
 
 TEST_F(PagesTest, WhatCannotBeIsRefused) {
-  EXPECT_FALSE(make_pages(task(), {{"", kGib}}));
-  EXPECT_FALSE(make_pages(task(), {{std::string(100, 'G'), kGib}}));
+  EXPECT_FALSE(make_pages(task(), {{"", kGibibyte}}));
+  EXPECT_FALSE(make_pages(task(), {{std::string(100, 'G'), kGibibyte}}));
   EXPECT_FALSE(make_pages(task(), std::vector<Limit>(17, kLimits[0])));
   const auto elsewhere = task().make_subdirectory("elsewhere").value();
   EXPECT_EQ(Pages::open(elsewhere).error().kind, ErrorKind::kNotFound);
