@@ -218,10 +218,10 @@ class MachineDaemon {
         facts.shares[account.allowance.gpu].push_back({.owner = {{"task_id", task}},
                                                        .tier = account.allowance.tier,
                                                        .limit_bytes = account.allowance.bytes,
-                                                       .charged_bytes = charged(figures, task, account),
-                                                       .turns = turns_of(figures, task, account),
                                                        .overruns = account.overruns,
-                                                       .offences = account.offences});
+                                                       .offences = account.offences,
+                                                       .charged_bytes = charged(figures, task, account),
+                                                       .turns = turns_of(figures, task, account)});
   }
 
   const cli::ServeOptions& options_;

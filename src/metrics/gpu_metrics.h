@@ -34,10 +34,7 @@ struct ShareFacts {
   Owner owner;
   std::string tier;  ///< gpu/share_tier.h
   std::uint64_t limit_bytes = 0;
-<<<<<<< HEAD
-=======
   std::uint64_t overruns = 0, offences = 0;         ///< since it is watched
->>>>>>> 64d4e68b (Formatted)
   std::optional<std::uint64_t> charged_bytes = {};  ///< of one that is guarded
   /// Of one whose time is shared out; seconds since it began.
   struct Turns {
@@ -45,7 +42,6 @@ struct ShareFacts {
     std::uint64_t overruns = 0;
   };
   std::optional<Turns> turns = {};
-  std::uint64_t overruns = 0, offences = 0;         ///< since it is watched
 };
 
 struct MachineFacts {

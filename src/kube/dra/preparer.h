@@ -45,22 +45,6 @@ class MigInstances {
   virtual Status destroy(const gpu::MigPart& part) = 0;
 };
 
-<<<<<<< HEAD
-=======
-/// What is arranged on the machine for those who share the GPUs of a claim, until it is undone. Thread safe.
-class ClaimSharing {
- public:
-  virtual ~ClaimSharing() = default;
-  /// How containers with its GPUs that have MPS are edited. The same again does what is missing. kConflict
-  /// while another claim has something else of one of the GPUs.
-  virtual Result<cdi::Edits> make(const std::string& uid, const share::Arrangement& arrangement) = 0;
-  /// For a claim that has nothing it does nothing.
-  virtual Status undo(const std::string& uid) = 0;
-  /// Undoes it for all claims but these.
-  virtual Status keep_only(const std::set<std::string>& uids) = 0;
-};
-
->>>>>>> 64d4e68b (Formatted)
 struct PreparerOptions {
   std::string driver;
   std::string pool;
