@@ -165,7 +165,7 @@ class OneGpuTest(placement_case.PlacementTest):
         for words in (["gpus"], ["ps"], ["explain", "half"]):
             with self.subTest(words=words):
                 self.assertRegex(self.daemon.cli(*words).out, "0.5.*not enforced|not enforced.*0.5")
-        self.assertIn("0.5 of 0 (counted, not enforced)", self.daemon.cli("plan", "--gpus", "0.5").out)
+        self.assertIn("GPU 0.5 of 0:", self.daemon.cli("plan", "--gpus", "0.5").out)
         self.assertEqual(record["task"]["gpu_share"], {"milli": 500})
 
     def test_shares_of_memory_are_exact(self):

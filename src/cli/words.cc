@@ -49,12 +49,10 @@ std::string parts(std::int64_t milli) {
   return fmt::format("{:g}", static_cast<double>(milli) / kWhole);
 }
 
-std::string tier_words(const std::string& tier) {
-  return tier == kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
-}
-
 std::string tier_words(const json& grants) {
-  return tier_words(grants.empty() ? kCounted : grants.front().value("tier", kCounted));
+  const auto tier = grants.empty() ? "" : grants.front().value("tier", "");
+  if (tier.empty()) return "";
+  return tier == kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
 }
 
 std::string granted(const json& grants, const json& share, const KnownGpus& gpus) {

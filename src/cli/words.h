@@ -30,7 +30,7 @@ struct KnownGpus {
 std::string parts(std::int64_t milli);
 
 /// " (counted, not enforced)": the tier of shares, as the API has it in the first of these grants or holders.
-/// A daemon that does not say counts them.
+/// "" where it does not say, as before they have begun.
 std::string tier_words(const nlohmann::json& grants);
 
 /// GPUs that were granted: "0,1", "0.5 of 3 (counted, not enforced)", "8 GiB of 3 (…)". `grants` are those of

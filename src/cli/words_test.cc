@@ -16,11 +16,13 @@ const json kListing = json::parse(
 
 TEST(Words, SayWhatWasGranted) {
   const KnownGpus gpus(kListing);
-  const auto grants = json::parse(R"([{"gpu": "GPU-a", "milli": 500}, {"gpu": "GPU-b", "milli": 500}])");
+  const auto grants = json::parse(R"([{"gpu": "GPU-a", "milli": 500, "tier": "counted"}, {"gpu": "GPU-b", "milli": 500}])");
   EXPECT_EQ(granted(grants, json(), gpus), "0,3");
   EXPECT_EQ(granted(grants, {{"milli", 500}}, gpus), "0.5 of 0,3 (counted, not enforced)");
   EXPECT_EQ(granted(grants, {{"memory_bytes", 8ULL << 30}}, gpus), "8 GiB of 0,3 (counted, not enforced)");
   EXPECT_EQ(granted(json::array(), {{"milli", 500}}, gpus), "");
+  EXPECT_EQ(granted(json::parse(R"([{"gpu": "GPU-b", "milli": 500}])"), {{"milli", 500}}, gpus), "0.5 of 3")
+      << "what would hold it is not known before it starts";
   EXPECT_EQ(
       granted(json::parse(R"([{"gpu": "GPU-b", "milli": 500, "tier": "hard"}])"), {{"milli", 500}}, gpus),
       "0.5 of 3 (hard)");

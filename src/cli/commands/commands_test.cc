@@ -27,7 +27,7 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   EXPECT_EQ(starts.status, 0);
   EXPECT_THAT(starts.out, HasSubstr("simulated GPUs (profile fake)\nIt would start now\n"));
   EXPECT_THAT(starts.out,
-              HasSubstr("  on here, GPU 0.5 of 0,1 (counted, not enforced): 2 x Tesla K40m, joined by NV2, "
+              HasSubstr("  on here, GPU 0.5 of 0,1: 2 x Tesla K40m, joined by NV2, "
                         "CPU 0-2, network card eth0\n  with 32 CPUs, 125 GiB\n"));
   plan = {};
   plan.place = 3;
