@@ -207,6 +207,7 @@ Result<driver::HostFiles> Hardware::driver_files(bool guarded) const {
   ::uname(&system);
   find.kernel_release = static_cast<const char*>(system.release);
   find.firmware_folder = kernel_says("/sys/module/firmware_class/parameters/path");
+  find.guarded = guarded;
   DROVER_TRY(auto files, driver::find_host_files(find));
   if (!guarded) return files;
   if (guard_.empty()) return Failure(driver::find_guard().error());

@@ -32,9 +32,8 @@ constexpr std::array kVulkan = {"vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nv
                                 "vulkan/icd.d/nvidia_icd.x86_64.json",
                                 "vulkan/icd.d/nvidia_icd.aarch64.json"};
 constexpr std::array kDataFolders = {"/etc", "/usr/local/share", "/usr/share"};
-// In images whose /lib64 is a link, a library finds what is beside it below /usr; behind a guard, below the
-// container's folder of the driver.
-constexpr std::array kDataRoots = {"/", "/usr/", "/usr/local/nvidia/"};
+// In images whose /lib64 is a link, a library finds what is beside it below /usr.
+constexpr std::array kDataRoots = {"/", "/usr/"};
 constexpr std::array kSockets = {"/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"};
 
 std::string base_name(const std::string& path) {
@@ -76,11 +75,9 @@ class HostFinder {
     add_firmware();
     add_descriptions();
     add_sockets();
-    for (const auto& name : options_.data_files)
-      for (const auto* folder : kDataRoots) add("/" + name, folder + name);
-    for (const auto& file : options_.shared_files)
-      for (const auto* folder : kDataRoots)
-        files_.try_emplace(folder + file.name, HostFile{file.source, folder + file.name, false, true});
+    std::vector<std::string> roots(kDataRoots.begin(), kDataRoots.end());
+    if (options_.guarded) roots.push_back(fmt::format("{}/", kContainerFolder));
+    for (const auto& root : roots) add_data_below(root);
     return result();
   }
 
@@ -206,6 +203,12 @@ class HostFinder {
       if (::stat((options_.root + path).c_str(), &info) == 0 && S_ISSOCK(info.st_mode))
         files_.try_emplace(path, HostFile{prefix_ + path, path, true});
     }
+  }
+
+  void add_data_below(const std::string& folder) {
+    for (const auto& name : options_.data_files) add("/" + name, folder + name);
+    for (const auto& file : options_.shared_files)
+      files_.try_emplace(folder + file.name, HostFile{file.source, folder + file.name, false, true});
   }
 
   /// The first of a place counts. False when there is no such file.

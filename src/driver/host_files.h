@@ -46,9 +46,10 @@ struct HostFilesOptions {
   std::string kernel_release;  ///< as uname(2) says: firmware may lie below it
   /// Where the kernel looks for firmware first: its parameter firmware_class.path. "" for nowhere else.
   std::string firmware_folder;
-  /// More files, relative to the root. They are shown below /usr and /usr/local/nvidia too.
+  /// More files, relative to the root. They are shown below /usr too.
   std::vector<std::string> data_files;
   std::vector<SharedFile> shared_files;  ///< they are shown in the same places
+  bool guarded = false;  ///< the libraries will be behind a guard (guard.h), and find both below kContainerFolder
 };
 
 /// kNotFound when there is no driver below the root, or only one of another version.
