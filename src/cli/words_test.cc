@@ -16,7 +16,8 @@ const json kListing = json::parse(
 
 TEST(Words, SayWhatWasGranted) {
   const KnownGpus gpus(kListing);
-  const auto grants = json::parse(R"([{"gpu": "GPU-a", "milli": 500, "tier": "counted"}, {"gpu": "GPU-b", "milli": 500}])");
+  const auto grants =
+      json::parse(R"([{"gpu": "GPU-a", "milli": 500, "tier": "counted"}, {"gpu": "GPU-b", "milli": 500}])");
   EXPECT_EQ(granted(grants, json(), gpus), "0,3");
   EXPECT_EQ(granted(grants, {{"milli", 500}}, gpus), "0.5 of 0,3 (counted, not enforced)");
   EXPECT_EQ(granted(grants, {{"memory_bytes", 8ULL << 30}}, gpus), "8 GiB of 0,3 (counted, not enforced)");

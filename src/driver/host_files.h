@@ -49,7 +49,8 @@ struct HostFilesOptions {
   /// More files, relative to the root. They are shown below /usr too.
   std::vector<std::string> data_files;
   std::vector<SharedFile> shared_files;  ///< they are shown in the same places
-  bool guarded = false;  ///< the libraries will be behind a guard (guard.h), and find both below kContainerFolder
+  bool guarded =
+      false;  ///< the libraries will be behind a guard (guard.h), and find both below kContainerFolder
 };
 
 /// kNotFound when there is no driver below the root, or only one of another version.

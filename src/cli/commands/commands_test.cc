@@ -26,9 +26,8 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   const auto starts = ask({"plan", "--gpus", "2", "--gpu-share", "0.5"});
   EXPECT_EQ(starts.status, 0);
   EXPECT_THAT(starts.out, HasSubstr("simulated GPUs (profile fake)\nIt would start now\n"));
-  EXPECT_THAT(starts.out,
-              HasSubstr("  on here, GPU 0.5 of 0,1: 2 x Tesla K40m, joined by NV2, "
-                        "CPU 0-2, network card eth0\n  with 32 CPUs, 125 GiB\n"));
+  EXPECT_THAT(starts.out, HasSubstr("  on here, GPU 0.5 of 0,1: 2 x Tesla K40m, joined by NV2, "
+                                    "CPU 0-2, network card eth0\n  with 32 CPUs, 125 GiB\n"));
   plan = {};
   plan.place = 3;
   plan.reasons = {"0 of 2 GPUs are free"};
@@ -96,7 +95,8 @@ TEST_F(CommandsTest, QuotasAreSetListedAndRemoved) {
 
 TEST_F(CommandsTest, EveryHolderOfASharedGpuIsListedAsNotEnforced) {
   server_.on_strand([this] {
-    server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0}, {"GPU-0", "", "bob", 250, 0}};
+    server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0, "counted"},
+                                 {"GPU-0", "", "bob", 250, 0, "counted"}};
   });
   EXPECT_THAT(ask({"gpus"}).out, HasSubstr("  ann task-1 0.5, bob 0.25 (counted, not enforced)  GPU-0"));
 }
