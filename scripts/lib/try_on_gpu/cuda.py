@@ -50,10 +50,10 @@ class Library:
 
     def __init__(self, path):
         self.path = path
-        self.library = ctypes.CDLL(str(path))
+        self.loaded = ctypes.CDLL(str(path))
 
     def code(self, name, *arguments):
-        return getattr(self.library, name)(*arguments)
+        return getattr(self.loaded, name)(*arguments)
 
     def __call__(self, name, *arguments):
         code = self.code(name, *arguments)

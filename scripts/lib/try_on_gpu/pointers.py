@@ -50,7 +50,7 @@ def of_driver(names):
     for name, version, flag, pointer in _answers(cuda, names, refused):
         asked += 1
         unknown.discard(name)
-        symbols = {function: _symbol(cuda.library, function) for function in
+        symbols = {function: _symbol(cuda.loaded, function) for function in
                    [name + suffix for suffix in ("", "_ptsz", "_ptds")] + [function for _, function in names[name]]}
         if pointer not in symbols.values():
             other.append(f"{name} {version} flags {flag}")
@@ -75,7 +75,7 @@ def of_guard(names, driver):
         candidates = [name + suffix for suffix in ("", "_ptsz", "_ptds")] + [function for _, function in names[name]]
         meant = {function for function in candidates if _symbol(real, function) == by_driver}
         if any(low <= given < high for low, high in ranges):
-            good = any(_symbol(cuda.library, function) == given for function in meant)
+            good = any(_symbol(cuda.loaded, function) == given for function in meant)
             covered += good
         else:
             good = given == by_driver
