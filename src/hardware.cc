@@ -216,7 +216,11 @@ Result<driver::HostFiles> Hardware::driver_files(bool guarded) const {
 
 Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {
   container::DriverSupply supply;
-  if (guarded) DROVER_CHECK_OK(driver_files(true).map([](auto&&) {}));
+  // Of what is guarded it is known now whether it can be; the others find their files only if they want them.
+  std::optional<driver::HostFiles> found;
+  if (guarded) {
+    DROVER_TRY(found, driver_files(true));
+  }
   DROVER_TRY(supply.control_devices, control_nodes());
   // Held until the launch is through: from then on the container is seen to have it.
   supply.volume = [this, guarded,
@@ -230,8 +234,9 @@ Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {
       mounts.push_back({file.source, fmt::format("{}/{}", driver::kContainerFolder, file.name), true});
     return mounts;
   };
-  supply.files = [this, guarded]() -> Result<cdi::Edits> {
-    DROVER_TRY(const auto files, driver_files(guarded));
+  supply.files = [this, found = std::move(found)]() -> Result<cdi::Edits> {
+    if (found) return driver::edits_of_files(*found, program_);
+    DROVER_TRY(const auto files, driver_files());
     return driver::edits_of_files(files, program_);
   };
   return supply;

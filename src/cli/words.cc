@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "gpu/share_tier.h"
 
 namespace drover::cli {
 
@@ -12,7 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kCounted = "counted";
 constexpr int kWhole = 1000;
 
 /// "0.5", "8 GiB"; "" for whole GPUs.
@@ -50,9 +50,7 @@ std::string parts(std::int64_t milli) {
 }
 
 std::string tier_words(const json& grants) {
-  const auto tier = grants.empty() ? "" : grants.front().value("tier", "");
-  if (tier.empty()) return "";
-  return tier == kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
+  return gpu::tier_in_words(grants.empty() ? "" : grants.front().value("tier", ""));
 }
 
 std::string granted(const json& grants, const json& share, const KnownGpus& gpus) {

@@ -18,6 +18,7 @@
 #include "container/task_folder.h"
 #include "container/volume_plan.h"
 #include "driver/files.h"
+#include "driver/guard.h"
 #include "share/pages.h"
 
 namespace drover::container {
@@ -94,12 +95,12 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
 
 Result<std::vector<HostMount>> Launcher::make_share_pages(const Directory& folder, const Launch& launch) {
   DROVER_CHECK_OK(share::make_pages(folder, launch.limits));
-  std::vector<HostMount> mounts;
-  for (const auto* page : {share::kLimitsPage, share::kAccountPage})
-    mounts.push_back({fmt::format("{}/{}/{}", folder.path(), share::kPagesFolder, page),
-                      fmt::format("{}/{}/{}", driver::kContainerFolder, share::kPagesFolder, page),
-                      page == share::kAccountPage});
-  return mounts;
+  const auto mount = [&](const char* page, const std::string& place, bool writable) {
+    return HostMount{fmt::format("{}/{}/{}", folder.path(), share::kPagesFolder, page),
+                     fmt::format("{}/{}", driver::kContainerFolder, place), writable};
+  };
+  return std::vector{mount(share::kLimitsPage, driver::kGuardPages[0], false),
+                     mount(share::kAccountPage, driver::kGuardPages[1], true)};
 }
 
 Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& launch, const image::Image* image,

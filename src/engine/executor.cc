@@ -45,10 +45,12 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
   return launch;
 }
 
-/// What the guard holds the task to. Those of a group have one share together, which no pages are for.
+/// What the guard, which goes before the driver, holds the task to. Those of a group have one share together,
+/// which no pages are for.
 std::vector<share::Limit> limits_of(const container::Launch& launch) {
   const auto& wanted = launch.task.resources;
-  if (wanted.share_by == workload::ShareBy::kNone || !wanted.group.empty()) return {};
+  const bool gets_driver = launch.task.image && launch.task.driver == workload::DriverSource::kHost;
+  if (!gets_driver || wanted.share_by == workload::ShareBy::kNone || !wanted.group.empty()) return {};
   const bool insists = wanted.share_by == workload::ShareBy::kLimits;
   std::vector<share::Limit> limits;
   for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i) {

@@ -59,11 +59,6 @@ std::vector<std::string> why_it_waits(const control::State& state, const control
   return lines;
 }
 
-std::string tier_words(std::string_view tier) {
-  if (tier.empty()) return "";
-  return tier == gpu::kCounted ? " (counted, not enforced)" : fmt::format(" ({})", tier);
-}
-
 std::vector<std::string> what_it_has(const control::State& state, const control::TaskRecord& record,
                                      const std::vector<int>& usable) {
   std::vector<std::string> lines;
@@ -72,7 +67,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
     lines.push_back(
         fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
                     fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                    tier_words(placement::tier_of(share.whole() ? 1000 : 0, record.tier))));
+                    gpu::tier_in_words(placement::tier_of(share.whole() ? 1000 : 0, record.tier))));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }

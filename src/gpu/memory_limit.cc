@@ -5,21 +5,9 @@
 namespace drover::gpu {
 namespace {
 
-ErrorKind limit_error_kind(nvmlReturn_t code) {
-  switch (code) {
-    case NVML_ERROR_NOT_SUPPORTED:
-    case NVML_ERROR_FUNCTION_NOT_FOUND:
-      return ErrorKind::kUnsupported;
-    case NVML_ERROR_NO_PERMISSION:
-      return ErrorKind::kPermissionDenied;
-    default:
-      return ErrorKind::kUnavailable;
-  }
-}
-
 Status check_limit(const Nvml& nvml, const std::string& what, nvmlReturn_t code) {
   if (code == NVML_SUCCESS) return {};
-  return fail(limit_error_kind(code), fmt::format("The driver does not {}: {}", what, nvml.error_text(code)));
+  return fail(error_kind(code), fmt::format("The driver does not {}: {}", what, nvml.error_text(code)));
 }
 
 Result<nvmlDevice_t> limited_device(const Nvml& nvml, const std::string& gpu) {

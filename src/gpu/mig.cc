@@ -17,21 +17,6 @@ constexpr std::size_t kMostInstances = 64;
 constexpr std::uint64_t kMib = 1ULL << 20;
 constexpr std::string_view kNamePrefix = "MIG ";
 
-ErrorKind mig_error_kind(nvmlReturn_t code) {
-  switch (code) {
-    case NVML_ERROR_NOT_SUPPORTED:
-    case NVML_ERROR_FUNCTION_NOT_FOUND:
-      return ErrorKind::kUnsupported;
-    case NVML_ERROR_NO_PERMISSION:
-      return ErrorKind::kPermissionDenied;
-    case NVML_ERROR_IN_USE:
-    case NVML_ERROR_INSUFFICIENT_RESOURCES:
-      return ErrorKind::kConflict;
-    default:
-      return ErrorKind::kUnavailable;
-  }
-}
-
 std::string mig_name_of(const MigProfile& profile, std::uint64_t memory_of_gpu, bool media) {
   // Old libraries do not tell names. The memory in them is eighths of the card's, in whole GB of those.
   const auto whole = std::ceil(static_cast<double>(memory_of_gpu) / static_cast<double>(1024 * kMib));
@@ -56,7 +41,7 @@ class MigCalls {
 
   Status check(const char* name, nvmlReturn_t code) const {
     if (code == NVML_SUCCESS) return {};
-    return fail(mig_error_kind(code), fmt::format("{} of GPU {}: {}", name, gpu_, nvml_.error_text(code)));
+    return fail(error_kind(code), fmt::format("{} of GPU {}: {}", name, gpu_, nvml_.error_text(code)));
   }
   const NvmlFunctions& f() const { return nvml_.functions(); }
   nvmlDevice_t device() const { return device_; }

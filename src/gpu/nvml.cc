@@ -195,6 +195,21 @@ Status Nvml::initialise(const std::string& name) {
   return {};
 }
 
+ErrorKind error_kind(nvmlReturn_t code) {
+  switch (code) {
+    case NVML_ERROR_NOT_SUPPORTED:
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return ErrorKind::kUnsupported;
+    case NVML_ERROR_NO_PERMISSION:
+      return ErrorKind::kPermissionDenied;
+    case NVML_ERROR_IN_USE:
+    case NVML_ERROR_INSUFFICIENT_RESOURCES:
+      return ErrorKind::kConflict;
+    default:
+      return ErrorKind::kUnavailable;
+  }
+}
+
 std::string Nvml::error_text(nvmlReturn_t code) const {
   const char* text = functions_.error_string != nullptr ? functions_.error_string(code) : nullptr;
   return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(code));

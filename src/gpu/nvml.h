@@ -101,6 +101,9 @@ struct NvmlFunctions {
   std::array<decltype(&::nvmlDeviceGetComputeRunningProcesses), 3> processes_v1{};
 };
 
+/// What a call of NVML that failed comes to here.
+ErrorKind error_kind(nvmlReturn_t code);
+
 class Nvml {
  public:
   /// `library` is a name for the loader, or a path. Fails with kNotFound when there is no such library, and

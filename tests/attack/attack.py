@@ -168,6 +168,13 @@ class AttackTest(drover.DaemonTest):
         for folder in (cls.ground, cls.images):
             cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
 
+    @classmethod
+    def build(cls, name):
+        """The program of a source beside this file, static; returns its path."""
+        program = cls.ground / name
+        subprocess.run(["clang-19", "-static", "-Os", "-o", str(program), str(drover.ROOT / f"tests/attack/{name}.c")], check=True)
+        return program
+
     # Tasks
 
     def submit(self, caller, command, /, **fields):

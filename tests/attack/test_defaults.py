@@ -7,13 +7,11 @@ The doors that a filter of system calls has are tried one by one: numbers that a
 import platform
 import re
 import signal
-import subprocess
 import unittest
 
 from attack import attack
 import drover
 
-ROOT = drover.ROOT
 # Numbers of x86-64 (asm/unistd_64.h).
 SOCKET, CLONE, PTRACE, PERSONALITY, SOCKETPAIR = 41, 56, 101, 135, 53
 OPEN_FAMILIES = {1: "AF_UNIX", 2: "AF_INET", 10: "AF_INET6", 16: "AF_NETLINK"}
@@ -37,8 +35,7 @@ class ContainerTest(attack.AttackTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.calls = cls.ground / "calls"
-        subprocess.run(["clang-19", "-static", "-Os", "-o", str(cls.calls), str(ROOT / "tests/attack/calls.c")], check=True)
+        cls.calls = cls.build("calls")
         content = cls.calls.read_bytes()
         cls.with_calls = cls.image(cls, "image", lambda layer: layer.add_file("calls", content, 0o755))
 

@@ -1,7 +1,5 @@
 """mallory has a share of a GPU, and spoils what holds her to it: nobody else is short of anything, and the daemon goes on."""
 
-import subprocess
-
 from attack import attack
 import drover
 import test_cdi
@@ -17,11 +15,9 @@ class GuardTest(attack.AttackTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        program = cls.ground / "spoil"
-        subprocess.run(["clang-19", "-static", "-Os", "-o", str(program), str(drover.ROOT / "tests/attack/spoil.c")], check=True)
         cls.spoiling = test_cdi.make_image(cls.ground / "guarded", cls.daemon.probe,
                                            libraries_for=(test_guard.CHECK, *test_guard.LIBRARIES),
-                                           files=[("cuda_check", test_guard.CHECK.read_bytes()), ("spoil", program.read_bytes())])
+                                           files=[("cuda_check", test_guard.CHECK.read_bytes()), ("spoil", cls.build("spoil").read_bytes())])
 
     def setUp(self):
         self.addCleanup(self.daemon.end_tasks)

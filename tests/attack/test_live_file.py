@@ -1,7 +1,6 @@
 """mallory spoils the live file of simulated GPUs, which each container with one may write: who reads it goes on."""
 
 import pathlib
-import subprocess
 
 from attack import attack
 import drover
@@ -15,9 +14,7 @@ class LiveFileTest(attack.AttackTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        program = cls.ground / "spoil"
-        subprocess.run(["clang-19", "-static", "-Os", "-o", str(program), str(drover.ROOT / "tests/attack/spoil.c")], check=True)
-        cls.program = program.read_bytes()
+        cls.program = cls.build("spoil").read_bytes()
         cls.file = cls.daemon.state / "sim/live"
         cls.whole, cls.head = cls.file.stat(), cls.read_head()
 
