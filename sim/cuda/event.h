@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -17,10 +18,11 @@ struct Event {
 
   std::mutex mutex;  ///< of what follows
   std::condition_variable changed;
-  std::uint64_t recorded = 0;        ///< how often
-  std::uint64_t reached = 0;         ///< the last recording that its stream has come to
-  std::uint64_t at_ns = 0;           ///< when it did
-  std::shared_ptr<Capture> capture;  ///< of the stream that recorded it last, if that is captured
+  std::uint64_t recorded = 0;               ///< how often
+  std::uint64_t reached = 0;                ///< the last recording that its stream has come to
+  std::uint64_t at_ns = 0;                  ///< when it did
+  std::shared_ptr<Capture> capture;         ///< of the stream that recorded it last, if that is captured
+  std::atomic<WorkQueue::Ticket> last = 0;  ///< of the work that is a recording
 
   /// A recording begins; its number.
   std::uint64_t begin() {
@@ -34,14 +36,20 @@ struct Event {
     at_ns = ns;
     changed.notify_all();
   }
+  /// Whether its stream has come to the latest recording, and says so too.
   bool done() {
+    const auto owner = context.lock();
     const std::scoped_lock lock(mutex);
-    return reached == recorded;
+    return reached == recorded && (!owner || owner->queue.done(last));
   }
-  /// Waits for a recording; that of the latest by default.
+  /// Waits for a recording.
   void wait(std::uint64_t recording) {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return reached >= recording; });
+    const auto ticket = last.load();  // it may be recorded again meanwhile
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return reached >= recording; });
+    }
+    if (const auto owner = context.lock()) owner->queue.wait(ticket);
   }
 };
 

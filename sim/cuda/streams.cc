@@ -41,8 +41,9 @@ CUresult record(CUevent handle, CUstream stream_handle) {
       event->capture = stream.capture;
       return CUDA_SUCCESS;
     }
-    return submit(context, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                  [event, recording = event->begin()](std::uint64_t at) { event->reach(recording, at); });
+    stream.last = event->last = context.queue.run(
+        [event, recording = event->begin()](std::uint64_t at) { event->reach(recording, at); });
+    return CUDA_SUCCESS;
   });
 }
 
