@@ -21,6 +21,9 @@ enum {
  * there is no page of limits in its place: who is limited cannot be let off by his environment. */
 #define GUARD_LIMITS_PATH "/usr/local/nvidia/share/limits"
 #define GUARD_ACCOUNT_PATH "/usr/local/nvidia/share/account"
+/* Where a container has the machine's own files, in which nothing can be made. */
+#define GUARD_HOST_LIMITS_PATH "/run/drover-guard/limits"
+#define GUARD_HOST_ACCOUNT_PATH "/run/drover-guard/account"
 
 struct guard_limit {
   char uuid[56];  /* as NVML spells it: GPU-… or MIG-…, closed by a NUL */

@@ -92,9 +92,17 @@ static void forget_slot(void) {
   pthread_mutex_init(&pages.contending, NULL);
 }
 
+static bool is_absent(const char* path) {
+  return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 static enum guard_state open_pages(void) {
   const char *limits = GUARD_LIMITS_PATH, *account = GUARD_ACCOUNT_PATH;
-  if (access(limits, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+  if (is_absent(limits)) {
+    limits = GUARD_HOST_LIMITS_PATH;
+    account = GUARD_HOST_ACCOUNT_PATH;
+  }
+  if (is_absent(limits)) {
     limits = secure_getenv("DROVER_GUARD_LIMITS");
     account = secure_getenv("DROVER_GUARD_ACCOUNT");
     if (limits == NULL || (access(limits, F_OK) != 0 && errno == ENOENT)) return GUARD_UNLIMITED;

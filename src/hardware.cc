@@ -200,17 +200,26 @@ std::string Hardware::driver_version() const {
   return *loaded ? (*loaded)->driver_version() : "";
 }
 
-Result<driver::HostFiles> Hardware::driver_files(bool guarded) const {
+Result<driver::HostFiles> Hardware::driver_files(bool to_be_guarded) const {
   auto find = find_options<driver::HostFilesOptions>();
   find.host_root = options_.host_driver_root;
   utsname system{};
   ::uname(&system);
   find.kernel_release = static_cast<const char*>(system.release);
   find.firmware_folder = kernel_says("/sys/module/firmware_class/parameters/path");
-  find.guarded = guarded;
-  DROVER_TRY(auto files, driver::find_host_files(find));
-  if (!guarded) return files;
+  find.guarded = to_be_guarded;
+  return driver::find_host_files(find);
+}
+
+/// With the guard before them; the supply gets what lies over them where they are.
+Result<driver::HostFiles> Hardware::guard_files(container::DriverSupply& supply) const {
+  DROVER_TRY(auto files, driver_files(true));
   if (guard_.empty()) return Failure(driver::find_guard().error());
+  // What is simulated without a root of its own is in the state folder, which tasks do not see.
+  if (!simulation_ || !options_.driver_root.empty()) {
+    DROVER_TRY(const auto covers, driver::guard_on_host(files, guard_));
+    for (const auto& cover : covers) supply.on_host.push_back({cover.source, cover.destination});
+  }
   return driver::guarded(std::move(files), guard_);
 }
 
@@ -219,7 +228,7 @@ Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {
   // Of what is guarded it is known now whether it can be; the others find their files only if they want them.
   std::optional<driver::HostFiles> found;
   if (guarded) {
-    DROVER_TRY(found, driver_files(true));
+    DROVER_TRY(found, guard_files(supply));
   }
   DROVER_TRY(supply.control_devices, control_nodes());
   // Held until the launch is through: from then on the container is seen to have it.

@@ -80,7 +80,9 @@ class Hardware {
   FindOptions find_options() const;
   Result<driver::DriverFiles> files_of_volume() const;
   Result<driver::Volume> volume(const driver::DriverFiles& files) const;
-  Result<driver::HostFiles> driver_files(bool guarded = false) const;
+  /// `to_be_guarded`: with what the libraries look for beside the guard.
+  Result<driver::HostFiles> driver_files(bool to_be_guarded = false) const;
+  Result<driver::HostFiles> guard_files(container::DriverSupply& supply) const;
   /// One folder, as this process sees it and as the host does.
   struct DevicePlaces {
     std::string here, on_host;

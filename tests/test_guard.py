@@ -2,9 +2,12 @@
 left when they end. What refuses them is the guard's libraries, as they are installed."""
 
 import os
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 import drover
@@ -20,27 +23,12 @@ CONTEXT = 300  # MiB, of simulated CUDA
 BEHIND = "/usr/local/nvidia/guard/libdrover-driver-cuda.so.1"  # the driver's own
 
 
-class GuardTest(drover.DaemonTest):
+class SharesTest(drover.DaemonTest):
     kind_of_daemon = drover.Daemon
     profile = "dgx-a100"
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.images = {name: cls.make_image(name, **how) for name, how in (
-            ("plain", {}), ("merged", {"merged": True}), ("volume", {"labels": {"com.nvidia.volumes.needed": "nvidia_driver"}}))}
-
-    @classmethod
-    def make_image(cls, name, **how):
-        return test_cdi.make_image(cls.daemon.folder / name, cls.daemon.probe, libraries_for=(CHECK, *LIBRARIES),
-                                   files=[("cuda_check", CHECK.read_bytes())], **how)
-
     def tearDown(self):
         self.daemon.end_tasks()
-
-    def submit(self, *words, image="plain", **how):
-        how.setdefault("gpu_share", "8GiB")
-        return self.daemon.submit(command=["/cuda_check", *map(str, words)], image=self.images[image], **how)
 
     def run_to_end(self, *words, **how):
         """What it says, and its exit status."""
@@ -72,6 +60,23 @@ class GuardTest(drover.DaemonTest):
         said, status = self.run_to_end("info", **how)
         self.assertEqual(status, 0, said)
         return tuple(map(int, re.search(r"^memory (\d+) (\d+)$", said, re.MULTILINE).groups()))
+
+
+class GuardTest(SharesTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.images = {name: cls.make_image(name, **how) for name, how in (
+            ("plain", {}), ("merged", {"merged": True}), ("volume", {"labels": {"com.nvidia.volumes.needed": "nvidia_driver"}}))}
+
+    @classmethod
+    def make_image(cls, name, **how):
+        return test_cdi.make_image(cls.daemon.folder / name, cls.daemon.probe, libraries_for=(CHECK, *LIBRARIES),
+                                   files=[("cuda_check", CHECK.read_bytes())], **how)
+
+    def submit(self, *words, image="plain", **how):
+        how.setdefault("gpu_share", "8GiB")
+        return self.daemon.submit(command=["/cuda_check", *map(str, words)], image=self.images[image], **how)
 
     def test_a_share_is_all_that_a_program_sees_and_gets(self):
         for image in self.images:
@@ -152,13 +157,19 @@ class GuardTest(drover.DaemonTest):
         for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, limits, none"),
                                     ({"gpus": 1, "gpu_share": None, "share_by": "limits"}, "/share_by", "whole GPUs"),
                                     ({"gpu_share": "512MiB", "share_by": "limits"}, "/share_by", "1 GiB"),
-                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group"),
-                                    ({"image": None, "share_by": "limits"}, "/share_by", "image")):
+                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group")):
             with self.subTest(fields), self.assertRaises(drover.ApiError) as refused:
                 self.daemon.submit(command=["true"], **{"gpu_share": "2GiB", "image": self.images["plain"], **fields})
             self.assertIn(path, str(refused.exception))
             self.assertIn(words, str(refused.exception))
 
+
+    def test_without_an_image_a_driver_that_is_simulated_is_not_there(self):
+        task = self.daemon.submit(command=["true"], gpu_share="2GiB", share_by="limits")
+        self.assertIn("name an image", self.daemon.wait_until_final(task)["reason"])
+        task = self.daemon.submit(command=["sleep", "1000"], gpu_share="2GiB")
+        self.daemon.wait_until_running(task)
+        self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "counted")
 
     def test_who_goes_round_the_guard_is_ended_and_nobody_else(self):
         neighbour = self.hold(512)
@@ -181,6 +192,64 @@ class GuardTest(drover.DaemonTest):
     def test_time_that_nobody_else_wants_is_lent(self):
         said, status = self.run_to_end("share", 2000, 3, gpu_share=0.1)
         self.assertGreater(int(re.search(r"shared (\d+)", said)[1]), 0.2 * 3 * 500, f"twice its share, {status}: {said}")
+
+
+class OnHostTest(SharesTest):
+    """Without an image, where the machine has its driver."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = pathlib.Path(tempfile.mkdtemp(prefix="drover-driver-"))
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        cls.root.chmod(0o755)
+        cls.arguments = ("--driver-root", cls.root)
+        profile = drover.ROOT / f"sim/profiles/{cls.profile}.yaml"
+        version = re.search(r'driver: \{version: "([\d.]+)"', profile.read_text())[1]
+        cls.lib64 = cls.root / "usr/lib64"
+        cls.lib64.mkdir(parents=True)
+        for library in ("libcuda.so", "libnvidia-ml.so"):
+            shutil.copy(drover.BUILD / f"lib/drover/sim/{library}.1", cls.lib64 / f"{library}.{version}")
+            (cls.lib64 / f"{library}.1").symlink_to(f"{library}.{version}")
+        super().setUpClass()
+        # What the simulator's libraries find by themselves only where containers with an image have them.
+        shutil.copy(profile, cls.root / "profile.yaml")
+        os.link(cls.daemon.state / "sim/live", cls.root / "live")
+        cls.environment = {"LD_LIBRARY_PATH": str(cls.lib64), "DROVER_SIM_PROFILE": str(cls.root / "profile.yaml"), "DROVER_SIM_DEV": "/dev"}
+
+    def submit(self, *words, env=None, **how):
+        how = {"gpu_share": "8GiB", "uid": drover.NOBODY, **how}
+        return self.daemon.submit(command=[str(CHECK), *map(str, words)], env={**self.environment, **(env or {})}, **how)
+
+    def test_a_share_is_all_that_a_program_sees_and_gets(self):
+        for how in ({}, {"share_by": "limits"}, {"read_only": True}, {"uid": 0}):
+            with self.subTest(how):
+                self.assertEqual(self.memory(**how)[1], SHARE)
+                self.assertEqual(self.run_to_end("hold", SHARE + 2, **how)[1], 2, "refused as a full card refuses")
+        self.assertGreater(self.memory(share_by="none")[1], SHARE)
+        self.assertGreater(self.memory(gpu_share=None, gpus=1)[1], SHARE)
+
+    def test_it_is_told_and_what_its_programs_start_later_is_held_too(self):
+        task = self.hold(5 * GIB)
+        self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "guarded")
+        drover.wait_for(lambda: [value for _, value in self.series("drover_container_gpu_memory_charged_bytes")] == [(5 * GIB + CONTEXT) << 20],
+                        "its pages to be looked at")
+        self.assertEqual(self.daemon.cli("exec", task, "--", str(CHECK), "hold", str(4 * GIB), uid=drover.NOBODY).status, 2)
+
+    def test_the_machine_keeps_its_driver(self):
+        task = self.hold(10)
+        self.assertEqual(list(pathlib.Path("/run/drover-guard").iterdir()), [])
+        self.assertNotRegex(pathlib.Path("/proc/self/mountinfo").read_text(), f"{self.root}|drover-guard")
+        self.daemon.end_task(task)
+
+    def test_who_goes_round_the_guard_is_ended(self):
+        task = self.submit("hold", 12 * GIB, "sleep", 1000, env={"CUDA_LIBRARY": "/run/drover-guard/libdrover-driver-cuda.so.1"})
+        self.assertEqual(self.daemon.wait_until_final(task)["cause"], "share")
+
+    def test_nothing_lies_over_the_guard(self):
+        for place in (self.lib64, self.root / "usr", "/run/drover-guard"):
+            with self.subTest(place):
+                task = self.submit("info", volumes=[{"host_path": "/tmp", "container_path": str(place)}])
+                self.assertIn("is the container's own", self.daemon.wait_until_final(task)["reason"])
 
 
 if __name__ == "__main__":

@@ -78,12 +78,11 @@ json system_mounts(const workload::Task& task, const BundleFacts& facts) {
        mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "relatime", "ro"})});
 }
 
-json mounts(const Launch& launch, const image::Image* image, const BundleFacts& facts) {
+json mounts(const Launch& launch, const BundleFacts& facts) {
   auto all = system_mounts(launch.task, facts);
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
-  if (image == nullptr) return all;
-  for (const auto* parts : {&facts.driver_volume, &facts.share_pages})
+  for (const auto* parts : {&facts.driver_volume, &facts.guard})
     for (const auto& part : *parts)
       all.push_back(mount(part.destination, "bind", part.source,
                           {"rbind", part.writable ? "noexec" : "ro", "nosuid", "nodev"}));
@@ -196,7 +195,7 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
   json config{{"ociVersion", "1.0.2"},
               {"process", std::move(first_process)},
               {"root", {{"path", facts.root}, {"readonly", launch.task.read_only}}},
-              {"mounts", mounts(launch, image, facts)},
+              {"mounts", mounts(launch, facts)},
               {"linux", linux_part(launch, facts)}};
   if (const auto hostname = hostname_of(launch.task)) config["hostname"] = *hostname;
   DROVER_CHECK_OK(cdi::apply_edits(edits_of(launch, facts), config));

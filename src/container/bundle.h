@@ -27,7 +27,7 @@ struct BundleFacts {
   std::string cgroup;                        ///< "/drover/<id>"
   std::vector<HostMount> driver_volume;      ///< when this container gets it (gets_driver_volume)
   cdi::Edits driver_files;                   ///< when this container gets them (gets_driver_files)
-  std::vector<HostMount> share_pages;        ///< when it is held to shares (is_guarded)
+  std::vector<HostMount> guard;              ///< when it is held to shares (is_guarded): its pages, and more
   bool compat = true;                        ///< the image's forward compatibility package comes before that
   IdMap ids;                                 ///< of the machine, for those of the container
   User user;                                 ///< whom the first process runs as, in the container's own terms

@@ -45,6 +45,9 @@ struct DriverSupply {
   /// Finds the driver's files: as mounts at their own paths, and the hooks that make them be found, as a CDI
   /// specification has them. Called only for tasks with an image.
   std::function<Result<cdi::Edits>()> files;
+  /// For guarded tasks without an image: driver::guard_on_host. None where they do not see the driver's
+  /// files.
+  std::vector<HostMount> on_host;
 };
 
 /// How much of a GPU a task has.

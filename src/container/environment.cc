@@ -71,7 +71,9 @@ bool gets_driver_volume(const Launch& launch, const image::Image* image) {
 }
 
 bool is_guarded(const Launch& launch, const image::Image* image) {
-  return !launch.limits.empty() && (gets_driver_volume(launch, image) || gets_driver_files(launch, image));
+  if (launch.limits.empty()) return false;
+  if (image == nullptr) return !launch.driver.on_host.empty();
+  return gets_driver_volume(launch, image) || gets_driver_files(launch, image);
 }
 
 bool gets_driver_files(const Launch& launch, const image::Image* image) {

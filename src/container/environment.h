@@ -26,7 +26,7 @@ bool gets_driver_volume(const Launch& launch, const image::Image* image);
 /// were given, it has a root of its own, and it is not to be left as it is. Without an image the host's
 /// are there anyway.
 bool gets_driver_files(const Launch& launch, const image::Image* image);
-/// Whether it gets the pages that hold it to its shares: only beside the driver, before which the guard is.
+/// Whether it gets the pages that hold it to its shares: only beside a driver with the guard before it.
 bool is_guarded(const Launch& launch, const image::Image* image);
 
 /// RANK, WORLD_SIZE and the like: what the member of a gang finds the others by.

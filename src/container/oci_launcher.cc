@@ -29,6 +29,8 @@
 #include "container/status_file.h"
 #include "container/task_folder.h"
 #include "container/volume_mount.h"
+#include "driver/guard.h"
+#include "share/pages.h"
 
 namespace drover::container {
 namespace {
@@ -276,6 +278,22 @@ Status OciLauncher::prepare_chosen(const std::string& runtime, const Directory& 
   return replace_file(folder, kLaunchSpecFile, encode(spec));
 }
 
+Result<std::vector<HostMount>> OciLauncher::place_guard_on_host(const Directory& folder,
+                                                                const Launch& launch) {
+  DROVER_CHECK_OK(share::make_pages(folder, launch.limits));
+  DROVER_TRY(const auto pages, folder.subdirectory(share::kPagesFolder));
+  const auto inside = driver::kGuardOnHost + "/";
+  for (const auto& cover : launch.driver.on_host)
+    if (cover.destination.starts_with(inside))
+      DROVER_CHECK_OK(pages.write(cover.destination.substr(inside.size()), ""));
+  DROVER_CHECK_OK(Directory::create(driver::kGuardOnHost).map([](auto&&) {}));
+  std::vector<HostMount> mounts{
+      {pages.path(), driver::kGuardOnHost},
+      {fmt::format("{}/{}", pages.path(), share::kAccountPage), inside + share::kAccountPage, true}};
+  mounts.insert(mounts.end(), launch.driver.on_host.begin(), launch.driver.on_host.end());
+  return mounts;
+}
+
 Status OciLauncher::limit_memory(const Directory& folder, const Launch& launch) const {
   if (!launch.limit_memory) return {};
   const auto group = cgroup(launch.task.id);
@@ -321,7 +339,8 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
     DROVER_TRY(facts.driver_files, launch.driver.files());
   }
   if (is_guarded(launch, image)) {
-    DROVER_TRY(facts.share_pages, make_share_pages(folder, launch));
+    DROVER_TRY(facts.guard,
+               image != nullptr ? make_share_pages(folder, launch) : place_guard_on_host(folder, launch));
   }
   DROVER_TRY(facts.files, network_files(folder, launch));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;

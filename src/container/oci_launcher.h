@@ -74,6 +74,8 @@ class OciLauncher final : public Launcher {
   /// Fills in what the shim mounts.
   Status write_bundle(const Directory& folder, const Launch& launch, const Chosen& chosen,
                       LaunchSpec& spec) const;
+  /// The pages, and the guard, for a container with the machine's own files.
+  static Result<std::vector<HostMount>> place_guard_on_host(const Directory& folder, const Launch& launch);
   /// Before anything of the task can run: see Launch::limit_memory.
   Status limit_memory(const Directory& folder, const Launch& launch) const;
   void unlimit_memory(const Directory& folder, const std::string& task_id) const;

@@ -7,11 +7,10 @@
 #include "container/environment.h"
 #include "container/fetch/source.h"
 #include "container/own_places.h"
+#include "driver/guard.h"
 
 namespace drover::container {
 namespace {
-
-constexpr const char* kDriverPlace = "/usr/local/nvidia";
 
 Failure refusal(std::size_t index, const workload::Volume& volume, std::string_view why, std::string hint) {
   return fail(
@@ -23,7 +22,12 @@ Failure refusal(std::size_t index, const workload::Volume& volume, std::string_v
 /// What must not be covered, nor be mounted into.
 std::vector<std::string> kept_free(const Launch& launch, const image::Image* image) {
   std::vector<std::string> places(kOwnPlaces.begin(), kOwnPlaces.end());
-  if (gets_driver_volume(launch, image) || is_guarded(launch, image)) places.emplace_back(kDriverPlace);
+  if (image == nullptr && is_guarded(launch, image)) {
+    places.push_back(driver::kGuardOnHost);
+    for (const auto& cover : launch.driver.on_host) places.push_back(cover.destination);
+  } else if (gets_driver_volume(launch, image) || is_guarded(launch, image)) {
+    places.emplace_back(driver::kContainerFolder);
+  }
   return places;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "base/files.h"
 
@@ -26,6 +27,19 @@ Failure not_guarded(const std::string& name, const std::string& version) {
   return fail(ErrorKind::kUnsupported,
               fmt::format("driver {} has no '{}' that the guard could stand before", version, name),
               "reinstall the driver, or ask for a share that nothing enforces: --share-by none");
+}
+
+/// The indices of those that the library's name leads to, in whichever folder; one at least.
+Result<std::vector<std::size_t>> covered_files(const HostFiles& files, const GuardLibrary& library) {
+  std::vector<std::size_t> covered;
+  for (const auto& link : files.links) {
+    if (!link.path.ends_with("/" + library.name)) continue;
+    const auto place = link.path.substr(0, link.path.size() - library.name.size()) + link.target;
+    const auto file = std::ranges::find(files.files, place, &HostFile::destination);
+    if (file != files.files.end()) covered.push_back(static_cast<std::size_t>(file - files.files.begin()));
+  }
+  if (covered.empty()) return not_guarded(library.name, files.version);
+  return covered;
 }
 
 }  // namespace
@@ -50,20 +64,26 @@ Result<Guard> find_guard() {
 
 Result<HostFiles> guarded(HostFiles files, const Guard& guard) {
   for (const auto& library : guard) {
-    std::string real;
-    for (const auto& link : files.links) {
-      if (!link.path.ends_with("/" + library.name)) continue;
-      const auto place = link.path.substr(0, link.path.size() - library.name.size()) + link.target;
-      const auto file = std::ranges::find(files.files, place, &HostFile::destination);
-      if (file == files.files.end()) continue;
-      if (real.empty()) real = file->source;
-      file->source = library.source;
-    }
-    if (real.empty()) return not_guarded(library.name, files.version);
+    DROVER_TRY(const auto covered, covered_files(files, library));
+    const auto real = files.files[covered.front()].source;
+    for (const auto index : covered) files.files[index].source = library.source;
     files.files.push_back({real, fmt::format("{}/{}{}", kContainerFolder, kBehindGuard, library.needed)});
   }
   std::ranges::sort(files.files, {}, &HostFile::destination);
   return files;
+}
+
+Result<std::vector<HostFile>> guard_on_host(const HostFiles& files, const Guard& guard) {
+  std::vector<HostFile> covers;
+  for (const auto& library : guard) {
+    DROVER_TRY(const auto covered, covered_files(files, library));
+    const auto source = [&](std::size_t index) { return files.files[index].source; };
+    covers.push_back({source(covered.front()), fmt::format("{}/{}", kGuardOnHost, library.needed)});
+    std::set<std::string> places;
+    for (const auto index : covered) places.insert(source(index));
+    for (const auto& place : places) covers.push_back({library.source, place});
+  }
+  return covers;
 }
 
 Result<std::map<std::string, GuardLibrary>> guarded_places(const DriverFiles& files, const Guard& guard) {

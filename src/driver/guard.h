@@ -34,12 +34,20 @@ inline const std::string kBehindGuard = "guard/";
 /// its account, which it writes (guard/pages.h).
 inline const std::array<std::string, 2> kGuardPages = {"share/limits", "share/account"};
 
+/// Where a container with the machine's own files has both, since nothing can be made in those: a folder of
+/// root's that is empty on the machine itself. The guard looks there too.
+inline const std::string kGuardOnHost = "/run/drover-guard";
+
 /// Beside the running program, as built or as installed. kNotFound when a library is missing.
 Result<Guard> find_guard();
 
 /// The driver's files with the guard before them. kUnsupported for a driver whose libraries have no names
 /// with a version, and without one of them.
 Result<HostFiles> guarded(HostFiles files, const Guard& guard);
+
+/// The same for a container with the machine's own files: the guard over the driver's where they are, and
+/// those again in kGuardOnHost. Errors as above.
+Result<std::vector<HostFile>> guard_on_host(const HostFiles& files, const Guard& guard);
 
 /// Which files of a driver volume the guard takes the place of: by their destinations. Errors as above.
 Result<std::map<std::string, GuardLibrary>> guarded_places(const DriverFiles& files, const Guard& guard);

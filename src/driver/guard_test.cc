@@ -50,6 +50,26 @@ TEST(GuardTest, NoCopyOfADriversFileIsLeft) {
   EXPECT_THAT(made->files, Contains(HostFile{"/g/libcuda.so.1", "/opt/libcuda.so.535.1"}));
 }
 
+TEST(GuardTest, OnTheMachineItselfItLiesOverTheDriversFiles) {
+  auto files = host_files();
+  files.files.push_back({"/root/opt/libcuda.so.535.1", "/opt/libcuda.so.535.1"});
+  files.files.push_back({"/root/opt/libcuda.so.535.1", "/usr/opt/libcuda.so.535.1"});
+  files.links.push_back({"/opt/libcuda.so.1", "libcuda.so.535.1"});
+  files.links.push_back({"/usr/opt/libcuda.so.1", "libcuda.so.535.1"});
+  const auto made = guard_on_host(files, kGuard);
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_THAT(
+      *made,
+      ElementsAre(
+          HostFile{"/root/usr/lib64/libcuda.so.535.1", "/run/drover-guard/libdrover-driver-cuda.so.1"},
+          HostFile{"/g/libcuda.so.1", "/root/opt/libcuda.so.535.1"},
+          HostFile{"/g/libcuda.so.1", "/root/usr/lib64/libcuda.so.535.1"},
+          HostFile{"/root/usr/lib64/libnvidia-ml.so.535.1", "/run/drover-guard/libdrover-driver-ml.so.1"},
+          HostFile{"/g/libnvidia-ml.so.1", "/root/usr/lib64/libnvidia-ml.so.535.1"}));
+  files.links.clear();
+  EXPECT_FALSE(guard_on_host(files, kGuard));
+}
+
 TEST(GuardTest, ADriverThatItDoesNotFitIsRefused) {
   auto files = host_files();
   std::erase_if(files.links, [](const auto& link) { return link.path.ends_with("libnvidia-ml.so.1"); });

@@ -49,8 +49,9 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
 /// which no pages are for.
 std::vector<share::Limit> limits_of(const container::Launch& launch) {
   const auto& wanted = launch.task.resources;
-  const bool gets_driver = launch.task.image && launch.task.driver == workload::DriverSource::kHost;
-  if (!gets_driver || wanted.share_by == workload::ShareBy::kNone || !wanted.group.empty()) return {};
+  if (launch.task.driver != workload::DriverSource::kHost || wanted.share_by == workload::ShareBy::kNone ||
+      !wanted.group.empty())
+    return {};
   const bool insists = wanted.share_by == workload::ShareBy::kLimits;
   std::vector<share::Limit> limits;
   for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i) {
@@ -59,6 +60,16 @@ std::vector<share::Limit> limits_of(const container::Launch& launch) {
     limits.push_back({launch.gpu_uuids.at(i), bytes, launch.gpu_shares[i].milli});
   }
   return limits;
+}
+
+Result<container::DriverSupply> guarded_supply(const Ports& ports, const container::Launch& launch) {
+  auto supply = ports.driver_supply(true);
+  if (supply && !launch.task.image && supply->on_host.empty())
+    return fail(
+        ErrorKind::kUnsupported,
+        "a task without an image does not see the files of this driver, which the guard would lie over",
+        "name an image, or ask for a share that nothing enforces: --share-by none");
+  return supply;
 }
 
 /// What comes over the network: files, and images that registries have.
@@ -146,7 +157,7 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
 /// Where nothing can guard, a share is counted, unless the task insists.
 Status Executor::add_driver(container::Launch& launch) const {
   launch.limits = limits_of(launch);
-  auto supply = ports_.driver_supply(!launch.limits.empty());
+  auto supply = launch.limits.empty() ? ports_.driver_supply(false) : guarded_supply(ports_, launch);
   if (!supply && !launch.limits.empty() && launch.task.resources.share_by == workload::ShareBy::kAuto) {
     launch.limits.clear();
     supply = ports_.driver_supply(false);

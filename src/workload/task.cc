@@ -61,11 +61,9 @@ void check_strings(Decoder& decoder, const Task& task) {
       decoder.mistake("env", fmt::format("'{}' is not a name for an environment variable", name));
   if (task.image && (task.image->empty() || task.image->size() > kMaxImage || !is_printable(*task.image)))
     decoder.mistake("image", fmt::format("an image reference has 1 to {} printable characters", kMaxImage));
-  if (task.resources.share_by == ShareBy::kLimits && (!task.image || task.driver == DriverSource::kNone))
-    decoder.mistake(
-        "share_by",
-        "the guard goes before the driver that a container with an image gets, and this gets none",
-        task.image ? "leave driver out" : "name an image, or ask for share_by none");
+  if (task.resources.share_by == ShareBy::kLimits && task.image && task.driver == DriverSource::kNone)
+    decoder.mistake("share_by", "the guard goes before the driver, and this container gets none",
+                    "leave driver out");
   if (task.driver == DriverSource::kNone && !task.image)
     decoder.mistake("driver", "a task without an image uses the machine's own driver",
                     "name an image that carries one");
