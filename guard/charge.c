@@ -84,6 +84,10 @@ int limited_entry(CUdevice device) {
   return entry;
 }
 
+bool is_nested(void) {
+  return depth > 0;
+}
+
 int limited_device(CUdevice device) {
   return depth > 0 ? -1 : limited_entry(device);
 }

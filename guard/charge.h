@@ -21,6 +21,8 @@
 /* The entry of the limits that counts for a device, or for the current context; -1 when none does. */
 int limited_device(CUdevice device);
 int limited_here(void);
+/* The driver calls itself, and is not to be counted twice. */
+bool is_nested(void);
 int limited_entry(CUdevice device); /* the same, in a call of ours too */
 
 /* Whether a call that ends something may be one of the program's, in a container with limits. */

@@ -57,7 +57,10 @@ struct lane {
   uint64_t unmeasured_ns; /* of work that was launched since one was measured, as far as it is known */
 };
 
-int turns_limited = 1;
+int turns_limited = TURNS_UNKNOWN;
+static int only_entry =
+    -1; /* of the process's GPU when it has just one: nobody has to be asked which it is */
+static const struct guard_turn* turns[GUARD_GPUS];
 static struct lane lanes[GUARD_GPUS];
 static struct {
   pthread_mutex_t mutex;
@@ -102,12 +105,17 @@ static void end_all(void) {
 
 static void prepare(void) {
   bool limited = false;
-  for (int entry = 0; entry < GUARD_GPUS; ++entry) limited |= guard_turn_of(entry) != NULL;
+  int gpus = 0;
+  for (int entry = 0; entry < GUARD_GPUS; ++entry) {
+    turns[entry] = guard_turn_of(entry);
+    limited |= turns[entry] != NULL;
+  }
+  if (real.cuDeviceGetCount(&gpus) == CUDA_SUCCESS && gpus == 1) only_entry = limited_entry(0);
   if (limited) {
     pthread_atfork(NULL, NULL, start_anew);
     atexit(end_all);
   }
-  __atomic_store_n(&turns_limited, limited, __ATOMIC_RELEASE);
+  __atomic_store_n(&turns_limited, limited ? TURNS_LIMITED : TURNS_NONE, __ATOMIC_RELEASE);
 }
 
 /* ---- What is in flight; with the mutex of the lane ---- */
@@ -212,7 +220,7 @@ static long help_once(void) {
   long wait = 0;
   for (int entry = 0; entry < GUARD_GPUS; ++entry) {
     struct lane* lane = &lanes[entry];
-    const struct guard_turn* turn = guard_turn_of(entry);
+    const struct guard_turn* turn = turns[entry];
     if (turn == NULL) continue;
     pthread_mutex_lock(&lane->mutex);
     if (lane->unfinished > 0 && !__atomic_load_n(&helper.over, __ATOMIC_SEQ_CST)) look(entry, true);
@@ -365,18 +373,18 @@ static void settle(const struct launch* launch, enum state state) {
 }
 
 void launch_begin(struct launch* launch, CUstream stream, bool per_thread, const void* what) {
-  *launch = (struct launch){.entry = -1, .stream = stream, .per_thread = per_thread};
-  pthread_once(&once, prepare);
-  const int entry = limited_here();
-  const struct guard_turn* turn = entry < 0 ? NULL : guard_turn_of(entry);
+  launch->entry = -1;
+  if (__atomic_load_n(&turns_limited, __ATOMIC_ACQUIRE) == TURNS_UNKNOWN) pthread_once(&once, prepare);
+  const int entry = only_entry < 0 ? limited_here() : is_nested() ? -1 : only_entry;
+  const struct guard_turn* turn = entry < 0 ? NULL : turns[entry];
   struct guard_use* use = turn == NULL ? NULL : guard_use_of(entry);
   if (use == NULL || __atomic_load_n(&helper.over, __ATOMIC_RELAXED)) return;
   ask(use);
   if (is_free(turn) && !is_sample_due(&lanes[entry], stream, what)) return;
   if (is_captured(stream, per_thread)) return;
-  launch->place = wait_for_turn(entry, turn, what);
-  if (launch->place < 0) return;
-  launch->entry = entry;
+  const int place = wait_for_turn(entry, turn, what);
+  if (place < 0) return;
+  *launch = (struct launch){.entry = entry, .place = place, .stream = stream, .per_thread = per_thread};
   const CUstreamCaptureMode before = exchange_mode(RELAXED);
   const bool begun = record_begin(launch, &lanes[entry].works[launch->place]);
   exchange_mode(before);
@@ -416,6 +424,6 @@ void turns_forget(CUcontext context) {
       work->state = FREE;
       work->context = NULL;
     }
-    if (guard_turn_of(entry) != NULL && lane->looked_ns != 0) tell(entry);
+    if (turns[entry] != NULL && lane->looked_ns != 0) tell(entry);
   }
 }

@@ -22,7 +22,8 @@ struct launch {
   bool per_thread;
 };
 
-/* 0: this process never waits. Decided at the first launch. */
+enum turns { TURNS_NONE, TURNS_UNKNOWN, TURNS_LIMITED };
+/* TURNS_NONE: this process never waits. Decided at the first launch. */
 extern int turns_limited;
 
 /* `what` is launched: a function or a graph, by whose earlier launches it is known how long it may take. */

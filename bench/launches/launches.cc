@@ -24,8 +24,8 @@
 
 namespace {
 
-constexpr int kRounds = 5;
-constexpr int kChunks = 200;
+constexpr int kRounds = 20;
+constexpr int kChunks = 50;
 constexpr int kLaunches = 1000;  ///< a chunk
 
 struct Way {
@@ -147,6 +147,7 @@ void run(const std::filesystem::path& folder) {
   std::filesystem::create_symlink(BENCH_SIM_CUDA, folder / "libdrover-driver-cuda.so.1");
   std::filesystem::create_symlink(BENCH_SIM_NVML, folder / "libdrover-driver-ml.so.1");
   ::setenv("DROVER_SIM_PROFILE", BENCH_PROFILE, 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);  // as in a container with one GPU
   ::setenv("DROVER_SIM_LIVE", (folder / "live").c_str(), 1);
   ::setenv("DROVER_GUARD_LIMITS", (folder / "limits").c_str(), 1);
   ::setenv("DROVER_GUARD_ACCOUNT", (folder / "account").c_str(), 1);
