@@ -57,7 +57,7 @@ Attributes host_attributes(const gpu::CpuFeatures& cpu) {
   return attributes;
 }
 
-placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu::Inventory inventory,
+placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu::Sight sight,
                               const Attributes& given) {
   placement::Node node;
   node.name = std::move(name);
@@ -67,9 +67,10 @@ placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu
   node.milli_cpus = facts.cpus * 1000LL;
   node.memory_bytes = facts.memory_bytes;
   node.attributes = given;
-  for (auto& [attribute, values] : gpu::attributes_of(inventory))
+  for (auto& [attribute, values] : gpu::attributes_of(sight.inventory))
     add(node.attributes, attribute, std::move(values));
-  node.inventory = std::move(inventory);
+  node.inventory = std::move(sight.inventory);
+  node.mig = std::move(sight.mig);
   return node;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/host.h"
+#include "gpu/inventory_watch.h"
 #include "placement/node.h"
 
 namespace drover {
@@ -28,7 +29,7 @@ Attributes host_attributes(const gpu::CpuFeatures& cpu);
 
 /// `given` are the attributes that do not change; those of the driver and the GPUs ("driver", "cuda",
 /// "gpu_model") are added unless they are given.
-placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu::Inventory inventory,
+placement::Node describe_node(std::string name, const gpu::HostFacts& facts, gpu::Sight sight,
                               const Attributes& given);
 
 }  // namespace drover

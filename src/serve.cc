@@ -16,6 +16,7 @@
 #include "cdi_file.h"
 #include "container/cgroup.h"
 #include "container/network/listening_ports.h"
+#include "container/part_book.h"
 #include "container/shim_containerizer.h"
 #include "containerizers.h"
 #include "daemon.h"
@@ -25,6 +26,7 @@
 #include "hardware.h"
 #include "image/store.h"
 #include "log_setup.h"
+#include "machine_parts.h"
 #include "node.h"
 #include "placement/decision.h"
 #include "serve_cluster.h"
@@ -60,6 +62,7 @@ class MachineDaemon {
   }
 
   Status start(Opened opened) {
+    DROVER_TRY(parts_, container::PartBook::open(options_.state, std::make_unique<MachineParts>(hardware_)));
     watch_gpus();
     watch_shares();
     const auto machine = current_machine();
@@ -83,8 +86,9 @@ class MachineDaemon {
     server.measure_gpus = [this](auto done) { measure_usage(std::move(done)); };
     DROVER_CHECK_OK(daemon_.listen(std::move(server)));
     DROVER_TRY(auto made, make_containerizers(options_, images_));
-    DROVER_TRY(auto containerizer, container::ShimContainerizer::create(
-                                       options_.state, std::move(made.launcher), daemon_.engine().watcher()));
+    DROVER_TRY(auto containerizer,
+               container::ShimContainerizer::create(options_.state, std::move(made.launcher),
+                                                    daemon_.engine().watcher(), parts_));
     DROVER_CHECK_OK(daemon_.begin(std::move(containerizer), std::move(made.runtime)));
     spdlog::info("This node offers {}", daemon_.engine().node().resources);
     daemon_.announce();
@@ -98,7 +102,11 @@ class MachineDaemon {
  private:
   /// The machine as it was seen last, without what is out of health now.
   placement::Node current_machine() const {
-    return describe_node(name_, hardware_->host(), watch_->inventory(), attributes_);
+    auto sight = watch_->sight();
+    const auto health = watch_->health();
+    for (auto& device : sight.inventory.devices)  // of its parts, too, what ails a GPU takes out all
+      if (auto why = health.why_unhealthy(device.uuid); !why.empty()) device.unhealthy = std::move(why);
+    return describe_node(name_, hardware_->host(), std::move(sight), attributes_);
   }
 
   void watch_shares() {
@@ -121,8 +129,21 @@ class MachineDaemon {
     };
     options.changed = [offer](const gpu::HealthChange&) { offer(); };
     watch_ = std::make_unique<gpu::InventoryWatch>(
-        [hardware = hardware_](const gpu::Sight&) { return gpu::Sight{hardware->discover(), {}}; },
+        [hardware = hardware_, parts = parts_](const gpu::Sight& before) {
+          return look(*hardware, *parts, before);
+        },
         [this] { return hardware_->shared_nvml(); }, std::move(options));
+  }
+
+  /// Whose an instance is, is asked before and after: a task's may come or go while the driver tells of it.
+  static gpu::Sight look(const Hardware& hardware, const container::PartBook& parts,
+                         const gpu::Sight& before) {
+    auto ours = parts.parts();
+    gpu::Sight sight{hardware.discover(), {}};
+    sight.mig = discover_mig(hardware, sight.inventory, before.mig);
+    ours.merge(parts.parts());
+    leave_foreign(sight.mig, ours);
+    return sight;
   }
 
   engine::Ports ports(const std::vector<container::Hierarchy>& hierarchies) {
@@ -235,6 +256,7 @@ class MachineDaemon {
   gpu::UsageSampler work_done_{[this] { return hardware_->shared_nvml(); },
                                {.fresh = std::chrono::milliseconds(0)}};
   std::string name_ = host_name();
+  std::shared_ptr<container::PartBook> parts_;    ///< since start()
   Attributes attributes_;                         ///< those that do not change
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   Daemon daemon_{options_};                       ///< its threads use what stands above

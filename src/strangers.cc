@@ -13,6 +13,8 @@ std::map<std::string, std::string> strangers_on(const std::vector<gpu::Device>& 
   const auto usage = sources.usage.sample(devices);
   std::vector<gpu::GuardedGpu> gpus;
   for (const auto& device : devices) {
+    // Who has another part of it has nothing of what is given.
+    if (device.mig == gpu::MigMode::kEnabled) continue;
     gpu::GuardedGpu gpu{.uuid = device.uuid};
     if (const auto nodes = sources.hardware.nodes_of({device}))
       gpu.device = ::makedev(nodes->front().major, nodes->front().minor);

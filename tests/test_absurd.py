@@ -110,7 +110,7 @@ class AbsurdTest(placement_case.PlacementTest):
     def test_what_a_task_asks_for(self):
         for field, taken in (
                 ("gpus", ()), ("gpu_model", ()), ("gpu_memory", {"10^9"}), ("gpu_compute_capability", ()), ("gpu_ecc", ()),
-                ("gpu_driver", ()), ("gpu_share", ()), ("different_models", ()), ("interconnect", ()), ("cpu_affinity", ()), ("nic", ()),
+                ("gpu_driver", ()), ("gpu_share", ()), ("gpu_part", ()), ("different_models", ()), ("interconnect", ()), ("cpu_affinity", ()), ("nic", ()),
                 ("cpus", ()), ("memory", {"10^9"}), ("constraints", ()), ("group", ()), ("queue", ()), ("priority", {"negative"}),
                 ("namespace", NAMES), ("gang", ())):
             self.check("POST", "/v1/plan", (field,), taken)

@@ -49,7 +49,7 @@ constexpr std::array kTextFlags = {
 };
 
 /// Where else the daemon may find a mistake, longer paths before shorter ones.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kOtherPaths = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kOtherPaths = {{
     {"/gang/arrangement", "--arrangement"},
     {"/gang", "--gang"},
     {"/array", "--array"},
@@ -64,6 +64,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kOtherPa
     {"/gpu_model", "--gpu-model"},
     {"/gpu_ecc", "--gpu-ecc"},
     {"/gpu_share", "--gpu-share"},
+    {"/gpu_part", "--gpu-part"},
     {"/different_models", "--different-gpus"},
     {"/constraints", "--constraint"},
     {"/priority", "--priority"},
@@ -89,6 +90,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kFieldWo
     {"gpu_model", "--gpu-model"},
     {"gpu_share", "--gpu-share"},
     {"share_by", "--share-by"},
+    {"gpu_part", "--gpu-part"},
     {"gpu_ecc", "--gpu-ecc"},
     {"different_models", "--different-gpus"},
     {"working_directory", "--workdir"},
@@ -284,6 +286,7 @@ Status add_gpus(const TaskFlags& flags, json& body) {
     const auto part = decimal(flags.gpu_share);
     body["gpu_share"] = part ? json(*part) : json(flags.gpu_share);
   }
+  if (!flags.gpu_part.empty()) body["gpu_part"] = flags.gpu_part;
   if (flags.different_gpus) body["different_models"] = true;
   return spread_over_claims(body);
 }
@@ -317,6 +320,8 @@ void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
   group(add_text(command, "--gpu-share", flags.gpu_share, "PART", "So much of each GPU: 0.5 or 8GiB"));
   group(add_text(command, "--share-by", flags.share_by, "auto|limits|none",
                  "What holds it to that; auto when not given"));
+  group(add_text(command, "--gpu-part", flags.gpu_part, "PROFILE",
+                 "Instead of each GPU a MIG instance: 1g.10gb"));
   group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));
   group(add_text(command, "--interconnect", flags.interconnect,
                  "nvlink:N|nvlink|switch|switches|bridge|node|any",

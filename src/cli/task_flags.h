@@ -26,7 +26,8 @@ struct TaskFlags {
   AttachmentFlags attachments;
 
   std::string gpus, cpus, memory, processes;
-  std::string gpu_memory, gpu_compute_capability, gpu_ecc, gpu_driver, gpu_share, share_by, interconnect;
+  std::string gpu_memory, gpu_compute_capability, gpu_ecc, gpu_driver, gpu_share, share_by, gpu_part;
+  std::string interconnect;
   std::vector<std::string> gpu_models;
   bool different_gpus = false;
   std::string cpu_affinity, nic, group;

@@ -24,6 +24,15 @@ std::string share_of(const json& share) {
   return milli == kWhole ? "" : parts(milli);
 }
 
+/// "1g.10gb of 2,2 (hard)"
+std::string granted_parts(const json& grants, const KnownGpus& gpus) {
+  std::string indices;
+  for (const auto& grant : grants)
+    indices += (indices.empty() ? "" : ",") + gpus.index(grant.value("gpu", ""));
+  return fmt::format("{} of {}{}", grants.front().at("mig").value("profile", ""), indices,
+                     tier_words(grants));
+}
+
 }  // namespace
 
 std::string counted(double number, const char* what) {
@@ -54,6 +63,7 @@ std::string tier_words(const json& grants) {
 }
 
 std::string granted(const json& grants, const json& share, const KnownGpus& gpus) {
+  if (!grants.empty() && grants.front().contains("mig")) return granted_parts(grants, gpus);
   std::string indices;
   for (const auto& grant : grants)
     indices += (indices.empty() ? "" : ",") + gpus.index(grant.value("gpu", ""));
@@ -64,6 +74,8 @@ std::string granted(const json& grants, const json& share, const KnownGpus& gpus
 std::string wanted(const json& task) {
   const int count = task.value("gpus", 0);
   if (count == 0) return "-";
+  if (const auto profile = task.value("gpu_part", ""); !profile.empty())
+    return count == 1 ? profile : fmt::format("{} x {}", count, profile);
   const auto part = share_of(task.value("gpu_share", json()));
   return part.empty() ? std::to_string(count) : fmt::format("{} of {}", part, count);
 }

@@ -22,6 +22,7 @@
 #include "container/exec.h"
 #include "gpu/device_node.h"
 #include "gpu/machine_facts.h"
+#include "gpu/mig_facts.h"
 #include "share/pages.h"
 #include "workload/ending.h"
 #include "workload/node_rule.h"
@@ -77,6 +78,8 @@ struct Launch {
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
   /// What the guard holds it to; `driver` has the guard then. None: nothing does.
   std::vector<share::Limit> limits;
+  /// MIG instances that are made for it first. Their UUIDs and nodes then take the place of its GPUs'.
+  std::vector<gpu::MigPart> parts;
   int processes = 4096;           ///< at most
   std::vector<int> cpus;          ///< to be pinned to, ascending; empty: it floats
   std::vector<std::string> nics;  ///< near its GPUs
@@ -105,9 +108,10 @@ using workload::Ending;
 struct Running {
   pid_t pid = 0;  ///< first process of the container, in the host's numbering; 0: not known
   TimePoint started_at{};
-  std::string containerizer = "oci";  ///< by whom: "oci", "docker", "kubernetes"
-  std::string address = {};           ///< of its own; "": the machine's
-  std::string tier = {};              ///< of what holds it to its shares of GPUs (gpu::kGuarded); "": nothing
+  std::string containerizer = "oci";    ///< by whom: "oci", "docker", "kubernetes"
+  std::string address = {};             ///< of its own; "": the machine's
+  std::string tier = {};                ///< of what holds it to its shares of GPUs (gpu/share_tier.h); "": nothing
+  std::vector<std::string> parts = {};  ///< UUIDs of its MIG instances, in their order
 };
 
 /// Where others than we have put a task.

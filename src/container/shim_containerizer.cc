@@ -23,7 +23,6 @@
 namespace drover::container {
 namespace {
 
-constexpr const char* kTasks = "tasks";
 constexpr const char* kRemoved = "removed";
 constexpr mode_t kStateMode = 0711;
 constexpr mode_t kTaskMode = 0700;  // whoever came in could move files into a sandbox, or hold on to it
@@ -59,23 +58,28 @@ Ending lost_ending(std::string message) {
 
 }  // namespace
 
-ShimContainerizer::ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher)
-    : tasks_(std::move(tasks)), launcher_(std::move(launcher)), watcher_(std::move(watcher)) {}
+ShimContainerizer::ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher,
+                                     std::shared_ptr<PartBook> parts)
+    : tasks_(std::move(tasks)),
+      launcher_(std::move(launcher)),
+      watcher_(std::move(watcher)),
+      parts_(std::move(parts)) {}
 
 ShimContainerizer::~ShimContainerizer() = default;
 
 Result<std::unique_ptr<ShimContainerizer>> ShimContainerizer::create(const std::string& state,
                                                                      std::unique_ptr<Launcher> launcher,
-                                                                     Watcher watcher) {
+                                                                     Watcher watcher,
+                                                                     std::shared_ptr<PartBook> parts) {
   DROVER_TRY(const auto folder, Directory::create(state, kStateMode));
   // Mounts see no symbolic links: their paths are made from this one.
   std::error_code error;
   const auto real = std::filesystem::canonical(state, error);
   if (error) return fail_errno(fmt::format("Failed to look at '{}'", state), error.value());
-  DROVER_TRY(auto tasks, Directory::create(real.string() + "/" + kTasks, kTaskMode));
+  DROVER_TRY(auto tasks, Directory::create(real.string() + "/" + kTasksFolder, kTaskMode));
   DROVER_CHECK_OK(close_to_others(tasks));
   std::unique_ptr<ShimContainerizer> made(
-      new ShimContainerizer(std::move(tasks), std::move(launcher), std::move(watcher)));
+      new ShimContainerizer(std::move(tasks), std::move(launcher), std::move(watcher), std::move(parts)));
   DROVER_TRY(made->remover_, Remover::start(real.string() + "/" + kRemoved, made->watcher_.log));
   DROVER_TRY(made->shims_,
              ShimWatcher::start({[raw = made.get()](const auto& id) { return raw->report_started(id); },
@@ -135,6 +139,26 @@ Status ShimContainerizer::launch(const Launch& launch) {
               "launch it again");
 }
 
+Result<Launch> ShimContainerizer::with_parts(const Directory& folder, const Launch& launch) const {
+  auto whole = launch;
+  if (launch.parts.empty()) return whole;
+  if (!parts_) return fail(ErrorKind::kUnsupported, "This daemon makes no MIG instances");
+  DROVER_TRY(auto made, parts_->make(folder, launch.task.id, launch.parts));
+  whole.gpu_uuids.clear();
+  whole.gpu_devices.clear();
+  for (auto& part : made) {
+    whole.gpu_uuids.push_back(std::move(part.uuid));
+    for (auto& node : part.nodes)  // several parts of one GPU have its node
+      if (std::ranges::find(whole.gpu_devices, node.path, &gpu::DeviceNode::path) == whole.gpu_devices.end())
+        whole.gpu_devices.push_back(std::move(node));
+  }
+  return whole;
+}
+
+Status ShimContainerizer::release_parts(const Directory& folder, const std::string& task_id) const {
+  return parts_ ? parts_->release(folder, task_id) : Status();
+}
+
 /// False when a shim was there that will not start the task.
 Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch& launch) {
   const auto& task_id = launch.task.id;
@@ -150,10 +174,13 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
     }
     // Before there is a launch specification, without which nothing runs.
     DROVER_CHECK_OK(replace_file(folder, kRecordFile, launch.record));
-    auto ready = launcher_->prepare(folder, launch);
+    auto ready = with_parts(folder, launch).and_then([&](const Launch& whole) {
+      return launcher_->prepare(folder, whole);
+    });
     if (ready && launch.may_start) ready = launch.may_start();
     if (!ready) {
       (void)launcher_->clear(folder, task_id);
+      (void)release_parts(folder, task_id);
       return Failure(ready.error());
     }
     lock.release();
@@ -211,10 +238,13 @@ Result<bool> ShimContainerizer::attach(const Directory& folder, const std::strin
 }
 
 bool ShimContainerizer::report_started(const std::string& task_id) {
-  const auto status = open_task(task_id).and_then(read_status);
+  const auto folder = open_task(task_id);
+  const auto status = folder.and_then(read_status);
   if (!status || !*status || !(*status)->running) return false;
   auto running = *(*status)->running;
-  if (tasks_.exists(task_id + "/" + share::kPagesFolder)) running.tier = gpu::kGuarded;
+  if (folder->exists(share::kPagesFolder)) running.tier = gpu::kGuarded;
+  running.parts = PartBook::uuids(*folder);
+  if (!running.parts.empty()) running.tier = gpu::kHard;
   watcher_.started(task_id, std::move(running));
   return true;
 }
@@ -229,14 +259,16 @@ bool ShimContainerizer::shim_ended(const std::string& task_id) {
 
 Status ShimContainerizer::clear(const Directory& folder, const std::string& task_id) const {
   DROVER_CHECK_OK(remover_->remove(folder, kUpper, owner_of(folder)));
-  return launcher_->clear(folder, task_id);
+  DROVER_CHECK_OK(launcher_->clear(folder, task_id));
+  return release_parts(folder, task_id);
 }
 
 /// The shim is gone: what it wrote last is the ending, or else there is none to be known, and what it left
-/// is ended here.
+/// is ended here. Its parts of GPUs are gone before that is told.
 Status ShimContainerizer::conclude(const Directory& folder, const std::string& task_id) {
   const auto status = read_status(folder);
   if (status && *status && (*status)->ending) {
+    DROVER_CHECK_OK(release_parts(folder, task_id));  // before anybody else may be given its place
     watcher_.ended(task_id, *(*status)->ending);
     return {};
   }

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "container/containerizer.h"
 #include "container/launcher.h"
+#include "container/part_book.h"
 #include "container/remover.h"
 #include "container/shim_watcher.h"
 
@@ -19,10 +20,11 @@ namespace drover::container {
 class ShimContainerizer final : public Containerizer {
  public:
   /// Tasks live in <state>/tasks, and what they leave is removed in <state>/removed. Folders that an older
-  /// version has left open to others are closed.
+  /// version has left open to others are closed. Without `parts` no task has any.
   static Result<std::unique_ptr<ShimContainerizer>> create(const std::string& state,
                                                            std::unique_ptr<Launcher> launcher,
-                                                           Watcher watcher);
+                                                           Watcher watcher,
+                                                           std::shared_ptr<PartBook> parts = nullptr);
   ~ShimContainerizer() override;
 
   Status launch(const Launch& launch) override;
@@ -40,9 +42,13 @@ class ShimContainerizer final : public Containerizer {
   std::string sandbox(const std::string& task_id) const override;
 
  private:
-  ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher);
+  ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher,
+                    std::shared_ptr<PartBook> parts);
 
   Result<Directory> open_task(const std::string& task_id) const;
+  /// With the MIG instances that it wants, made.
+  Result<Launch> with_parts(const Directory& folder, const Launch& launch) const;
+  Status release_parts(const Directory& folder, const std::string& task_id) const;
   Result<bool> try_launch(const Directory& folder, const Launch& launch);
   Result<Found> find(const Directory& folder, const std::string& task_id, int attempt);
   Result<bool> attach(const Directory& folder, const std::string& task_id);
@@ -55,6 +61,7 @@ class ShimContainerizer final : public Containerizer {
   Directory tasks_;
   std::unique_ptr<Launcher> launcher_;
   Watcher watcher_;
+  std::shared_ptr<PartBook> parts_;
   std::unique_ptr<Remover> remover_;
   std::unique_ptr<ShimWatcher> shims_;
 };

@@ -7,6 +7,8 @@
 //   containerizer which one the task was given to: "oci", "docker"; absent: "oci"
 //   record.json   what the journal had of the task at its last start: a journal that does not know the task
 //                 takes it up again from here
+//   parts         the task's MIG instances: there before the first is made and until the last is destroyed
+//                 (part_book.h)
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
@@ -35,9 +37,11 @@
 
 namespace drover::container {
 
+inline constexpr const char* kTasksFolder = "tasks";  ///< in the state folder
 inline constexpr const char* kContainerizerFile = "containerizer";
 inline constexpr const char* kLaunchSpecFile = "launch.json";
 inline constexpr const char* kRecordFile = "record.json";
+inline constexpr const char* kPartsFile = "parts";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";

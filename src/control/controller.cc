@@ -81,6 +81,8 @@ Status handle(Draft& draft, const event::Started& event) {
   record.containerizer = event.containerizer;
   record.address = event.address;
   record.tier = event.tier;
+  for (std::size_t i = 0; i < std::min(event.parts.size(), record.gpus.size()); ++i)
+    if (auto& mig = record.gpus[i].mig) mig->uuid = event.parts[i];
   if (record.state == TaskState::kStarting) record.state = TaskState::kRunning;
   executor_started(draft, record);
   return {};

@@ -73,9 +73,10 @@ struct Started {
   std::string id;
   TimePoint at{};
   std::optional<int> attempt = std::nullopt;
-  std::string containerizer;  ///< that started it; "" when it is not known
-  std::string address = {};   ///< of its own; "": the machine's
-  std::string tier = {};      ///< of its shares of GPUs; "": nothing holds it to them
+  std::string containerizer;            ///< that started it; "" when it is not known
+  std::string address = {};             ///< of its own; "": the machine's
+  std::string tier = {};                ///< of its shares of GPUs; "": nothing holds it to them
+  std::vector<std::string> parts = {};  ///< UUIDs of its MIG instances, in the order of its GPUs
 };
 struct Ended {
   std::string id;

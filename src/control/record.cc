@@ -64,6 +64,15 @@ std::vector<placement::Grant> decode_gpus(Decoder& decoder, const json& value) {
     grant.uuid = one.string("gpu").value_or("");
     grant.milli = static_cast<int>(one.integer("milli", 0, 1000).value_or(1000));
     grant.memory_bytes = static_cast<std::uint64_t>(one.integer("memory", 0, 1LL << 60).value_or(0));
+    if (auto mig = one.object("mig")) {
+      const auto number = [&](const char* name) {
+        return static_cast<unsigned>(mig->integer(name, 0, 1 << 20).value_or(0));
+      };
+      grant.mig = placement::MigGrant{mig->string("profile").value_or(""),
+                                      number("profile_id"),
+                                      {number("start"), number("size")},
+                                      mig->string("uuid").value_or("")};
+    }
     grants.push_back(std::move(grant));
   }
   return grants;
@@ -116,14 +125,28 @@ Result<TaskState> parse_task_state(std::string_view text) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a task state", text));
 }
 
+void write(JsonWriter& writer, const placement::MigGrant& mig) {
+  writer.begin_object();
+  writer.field("profile", mig.profile);
+  writer.field("profile_id", mig.profile_id);
+  writer.field("size", mig.placement.size);
+  writer.field("start", mig.placement.start);
+  write_text(writer, "uuid", mig.uuid);
+  writer.end_object();
+}
+
 void write(JsonWriter& writer, const std::vector<placement::Grant>& grants, std::string_view tier) {
   writer.begin_array();
   for (const auto& grant : grants) {
     writer.begin_object();
     writer.field("gpu", grant.uuid);
     writer.field("memory", grant.memory_bytes);
+    if (grant.mig) {
+      writer.key("mig");
+      write(writer, *grant.mig);
+    }
     writer.field("milli", grant.milli);
-    if (const auto told = placement::tier_of(grant.milli, tier); !told.empty()) writer.field("tier", told);
+    if (const auto told = placement::tier_of(grant, tier); !told.empty()) writer.field("tier", told);
     writer.end_object();
   }
   writer.end_array();

@@ -169,6 +169,7 @@ std::vector<std::string> uuids_of(const TaskRecord& record);
 /// UUIDs; "grants" say in addition how much of each. A record without "grants", as older daemons wrote it,
 /// has whole GPUs. The tier of a grant is told, and never read: it is that of the record.
 void write(JsonWriter& writer, const TaskRecord& record);
+void write(JsonWriter& writer, const placement::MigGrant& mig);
 void write(JsonWriter& writer, const std::vector<placement::Grant>& grants, std::string_view tier);
 std::string text_of(const TaskRecord& record);
 /// decode_record(encode(record)) == record

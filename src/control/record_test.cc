@@ -41,6 +41,17 @@ TEST(Record, ReadsBackWhatItWrites) {
   EXPECT_EQ(decode_record(encode(record)).value(), record);
 }
 
+TEST(Record, OfATaskWithAPart) {
+  auto record = decode_record(json::parse(kOldRecord)).value();
+  record.task.resources.part = "3g.20gb";
+  record.task.resources.share = workload::share_of_part("3g.20gb").value();
+  record.gpus = {{"GPU-a", 428, 20ULL << 30, placement::MigGrant{"3g.20gb", 9, {4, 4}}},
+                 {"GPU-a", 428, 20ULL << 30, placement::MigGrant{"3g.20gb", 9, {0, 4}, "MIG-1"}}};
+  EXPECT_EQ(decode_record(encode(record)).value(), record);
+  EXPECT_EQ(encode(record).at("grants").at(1).at("tier"), "hard");
+  EXPECT_EQ(encode(record).at("task").at("gpu_part"), "3g.20gb");
+}
+
 TEST(Record, IsWrittenWithItsFieldsByName) {
   auto record = decode_record(json::parse(kOldRecord)).value();
   record.gpus = {{"GPU-a", 250, 4096}};

@@ -167,6 +167,11 @@ Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   DROVER_CHECK_OK(check_images(draft, tasks));
+  if (draft.base().placed_by_others)
+    for (const auto& task : tasks)
+      if (!task.resources.part.empty())
+        return fail(ErrorKind::kInvalid, "Parts of GPUs are not given to tasks that a cluster places",
+                    "there a pod asks for them by a claim, or by nvidia.com/mig-…", "/part");
   // A cluster without nodes may be one that makes them when they are needed.
   if (draft.base().placed_by_others && draft.base().cluster.size() <= 1) return {};
   auto possible = placement::possible(draft.cluster(), draft.rules(), job);

@@ -212,8 +212,9 @@ class Views {
     std::string task_id;  ///< "" unless the caller may see that task
     std::string user;
     int milli = 1000;
-    std::uint64_t memory_bytes = 0;  ///< of the GPU's; 0 when unknown
-    std::string tier = {};           ///< placement::tier_of
+    std::uint64_t memory_bytes = 0;               ///< of the GPU's; 0 when unknown
+    std::string tier = {};                        ///< placement::tier_of
+    std::optional<placement::MigGrant> mig = {};  ///< the part of it that he has
   };
   virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
 

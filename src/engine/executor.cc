@@ -33,7 +33,9 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
   launch.attempt = control::attempt_of(record);
   launch.preemptions = record.preemptions;
   launch.gpu_uuids = control::uuids_of(record);
-  if (!record.task.resources.share.whole())
+  for (const auto& grant : record.gpus)
+    if (grant.mig) launch.parts.push_back({grant.uuid, grant.mig->profile_id, grant.mig->placement});
+  if (launch.parts.empty() && !record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
@@ -147,7 +149,9 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
   if (devices.size() != record.gpus.size())
     return fail(ErrorKind::kUnavailable, "A GPU that the task was given is no longer there");
   if (!devices.empty()) {
-    DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
+    if (launch.parts.empty()) {
+      DROVER_TRY(launch.gpu_devices, ports_.gpu_nodes(devices));
+    }
     DROVER_CHECK_OK(add_driver(launch));
   }
   DROVER_TRY(launch.devices, devices_of(record.task));

@@ -81,7 +81,7 @@ container::Watcher LocalEngine::watcher() {
     ports_.post([this, id, running] {
       processes_.started(id, running.pid);
       happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer,
-                                       running.address, running.tier});
+                                       running.address, running.tier, running.parts});
       disk_use_.inspect();
       idle_gpus_.inspect();
       share_watch_.inspect();

@@ -25,7 +25,9 @@ std::vector<std::string> described(const std::vector<placement::Grant>& grants, 
     auto text = grant.uuid;
     for (const auto& device : inventory.devices)
       if (device.uuid == grant.uuid) text = fmt::format("GPU {} ({})", device.index, grant.uuid);
-    if (share.memory_bytes > 0)
+    if (grant.mig)
+      text = fmt::format("{} of {}", grant.mig->profile, text);
+    else if (share.memory_bytes > 0)
       text = fmt::format("{} of {}", format_bytes(grant.memory_bytes), text);
     else if (!share.whole())
       text = fmt::format("{:g} of {}", grant.milli / 1000.0, text);
@@ -67,7 +69,7 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
     lines.push_back(
         fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
                     fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                    gpu::tier_in_words(placement::tier_of(share.whole() ? 1000 : 0, record.tier))));
+                    gpu::tier_in_words(placement::tier_of(record.gpus.front(), record.tier))));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }
@@ -237,7 +239,8 @@ Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) con
       const auto& record = state->tasks.at(id);
       for (const auto& grant : record.gpus)
         result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
-                          grant.memory_bytes, std::string(placement::tier_of(grant.milli, record.tier))});
+                          grant.memory_bytes, std::string(placement::tier_of(grant, record.tier)),
+                          grant.mig});
     }
     return result;
   };

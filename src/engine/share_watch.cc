@@ -35,7 +35,7 @@ SharedGpus ShareWatch::shared_gpus() const {
     const auto& record = state_.tasks.at(id);
     if (record.task.resources.share.whole()) continue;
     for (const auto& grant : record.gpus) {
-      if (grant.milli >= 1000 || grant.memory_bytes == 0) continue;
+      if (grant.mig || grant.milli >= 1000 || grant.memory_bytes == 0) continue;
       gpus.insert(grant.uuid);
       const auto name = name_of(record.task);
       auto& allowance = allowances[{grant.uuid, name}];
@@ -43,7 +43,7 @@ SharedGpus ShareWatch::shared_gpus() const {
       allowance.name = name;
       allowance.tasks.insert(id);
       allowance.bytes = grant.memory_bytes;
-      allowance.tier = placement::tier_of(grant.milli, record.tier);
+      allowance.tier = placement::tier_of(grant, record.tier);
     }
     if (!record.gpus.empty()) shared.tasks.push_back(processes_.of(record));
     if (record.tier == gpu::kGuarded) shared.guarded.insert(id);

@@ -83,9 +83,18 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+/// Why a GPU in MIG mode is unhealthy, when nothing else ails it.
+inline constexpr const char* kInMigMode = "it is in MIG mode, so it cannot be given as a whole";
+
 /// Why nobody gets it now: its health, or else its cordon. Empty when it may be given.
 inline const std::string& why_withheld(const Device& device) {
   return device.unhealthy.empty() ? device.cordoned : device.unhealthy;
+}
+
+/// Whether parts of it may be given now: it is in MIG mode, and that is all that ails it.
+inline bool gives_parts(const Device& device) {
+  return device.mig == MigMode::kEnabled && device.cordoned.empty() &&
+         (device.unhealthy.empty() || device.unhealthy == kInMigMode);
 }
 
 /// All GPUs of one machine and how they are wired.

@@ -21,9 +21,6 @@
 
 namespace drover::gpu {
 
-/// Why a GPU in MIG mode is unhealthy, when nothing else ails it.
-inline constexpr const char* kInMigMode = "it is in MIG mode, so it cannot be given as a whole";
-
 struct DiscoveryOptions {
   std::optional<Kernel> kernel = Kernel();  ///< none in a simulation: the real machine is another one
   std::vector<NumaNode> numa;  ///< of the host: tells a GPU's node from its CPUs when nothing else does

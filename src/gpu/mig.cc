@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "gpu/mig_devices.h"
@@ -195,11 +196,6 @@ Status destroy_compute(const MigCalls& calls, nvmlGpuInstance_t instance) {
 }
 
 }  // namespace
-
-const MigProfile* MigGpu::profile(unsigned id) const {
-  const auto found = std::ranges::find(profiles, id, &MigProfile::id);
-  return found == profiles.end() ? nullptr : &*found;
-}
 
 Result<MigGpu> discover_mig(const Nvml& nvml, const std::string& gpu) {
   DROVER_TRY(const auto calls, MigCalls::on(nvml, gpu));

@@ -3,48 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "driver/cdi.h"
-#include "gpu/device_files.h"
 
 namespace drover {
-namespace {
-
-/// Calls `use(const Nvml&)`, unless there is none.
-template <typename Use>
-auto with_nvml(const Hardware& hardware, Use use) -> decltype(use(std::declval<const gpu::Nvml&>())) {
-  const auto nvml = hardware.shared_nvml();
-  if (!*nvml) return Failure(nvml->error());
-  return use(**nvml);
-}
-
-}  // namespace
-
-std::map<std::string, gpu::MigGpu> discover_mig(const Hardware& hardware, const gpu::Inventory& inventory,
-                                                const std::map<std::string, gpu::MigGpu>& before) {
-  std::map<std::string, gpu::MigGpu> found;
-  for (const auto& device : inventory.devices) {
-    if (device.mig != gpu::MigMode::kEnabled) continue;
-    auto discovered =
-        with_nvml(hardware, [&](const gpu::Nvml& nvml) { return gpu::discover_mig(nvml, device.uuid); });
-    if (discovered)
-      found[device.uuid] = std::move(*discovered);
-    else if (const auto known = before.find(device.uuid); known != before.end())
-      found[device.uuid] = known->second;
-  }
-  return found;
-}
-
-Result<std::vector<gpu::DeviceNode>> mig_nodes_of(const Hardware& hardware, const gpu::Device& gpu,
-                                                  const gpu::MigInstanceFacts& instance) {
-  DROVER_TRY(auto nodes, hardware.nodes_of({gpu}));
-  DROVER_TRY(auto capabilities,
-             gpu::mig_device_nodes(hardware.mig_node_places(), gpu.minor.value_or(-1), instance));
-  for (auto& node : capabilities) nodes.push_back(std::move(node));
-  return nodes;
-}
-
 Result<cdi::Edits> KubeMig::find(const gpu::MigPart& part) {
   DROVER_TRY(const auto gpu,
              with_nvml(hardware_, [&](const gpu::Nvml& nvml) { return gpu::discover_mig(nvml, part.gpu); }));

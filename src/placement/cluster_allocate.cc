@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/cluster_impl.h"
+#include "placement/part_fit.h"
 
 namespace drover::placement {
 namespace {
@@ -13,9 +14,17 @@ Failure taken(std::string what) {
 
 Status check_grants(const NodeEntry& entry, const Decision& decision) {
   DeviceMask seen = 0;
+  auto with_parts = entry.state;
   for (const auto& grant : decision.gpus) {
     const auto device = entry.device(grant.uuid);
     if (!device) return taken(fmt::format("Node '{}' has no GPU '{}'", decision.node, grant.uuid));
+    if (grant.mig) {
+      const Instance part{grant.mig->profile_id, grant.mig->placement};
+      if (!part_is_free(with_parts, *entry.node, *device, part))
+        return taken(fmt::format("A part of GPU '{}' of node '{}' is not free", grant.uuid, decision.node));
+      take_part(with_parts, TakenPart{*device, part});
+      continue;
+    }
     const auto& state = entry.state.devices[static_cast<std::size_t>(*device)];
     if (grant.milli < 0 || grant.milli > state.free_milli || (seen & device_bit(*device)) != 0 ||
         grant.memory_bytes > static_cast<std::uint64_t>(std::max<std::int64_t>(0, state.free_memory)))

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "placement/cluster_impl.h"
+#include "placement/part_fit.h"
 
 namespace drover::placement {
 namespace {
@@ -148,6 +149,7 @@ Cluster::Impl Cluster::Impl::emptied() const {
   empty.kinds = kinds;
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
     auto entry = nodes.at(slot);
+    entry.node = with_all_parts(entry.node);
     entry.state = make_node_state(*entry.node, *entry.kind);
     entry.state.healthy = entry.kind->all;
     entry.state.cordon = 0;
@@ -163,9 +165,13 @@ void charge(NodeEntry& entry, const Allocation& allocation, bool gpus, int sign)
   take(entry.state, numa_with_cpus(*entry.kind, decision.cpus), allocation.milli_cpus,
        static_cast<std::int64_t>(allocation.memory_bytes), sign);
   if (!gpus) return;
-  for (const auto& grant : decision.gpus)
-    if (const auto device = entry.device(grant.uuid))
-      take(entry.state, {*device, grant.milli, static_cast<std::int64_t>(grant.memory_bytes)}, sign);
+  for (const auto& grant : decision.gpus) {
+    const auto device = entry.device(grant.uuid);
+    if (!device) continue;
+    take(entry.state, {*device, grant.milli, static_cast<std::int64_t>(grant.memory_bytes)}, sign);
+    if (grant.mig)
+      take_part(entry.state, TakenPart{*device, {grant.mig->profile_id, grant.mig->placement}}, sign);
+  }
 }
 
 Free free_of(const NodeState& state) {

@@ -5,12 +5,19 @@
 
 #include "placement/cluster_impl.h"
 #include "placement/explain.h"
+#include "placement/part_fit.h"
 #include "placement/words.h"
 
 namespace drover::placement {
 Decision decide(const NodeEntry& entry, const Shape& shape, DeviceMask devices) {
   Decision decision{.node = entry.node->name};
   const auto& kind = *entry.kind;
+  if (shape.wants_parts()) {
+    decision.gpus = grants_of_parts(entry.state, *entry.node, shape.request());
+    for (const auto& grant : decision.gpus) devices |= device_bit(entry.device(grant.uuid).value());
+    decision.cpus = cpus_of(kind, pinning(entry.state, shape.request(), devices));
+    return decision;
+  }
   const auto& parts = shape.on(kind).parts;
   for (auto rest = devices; rest != 0; rest &= rest - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(rest));

@@ -8,6 +8,7 @@
 #include "placement/cluster_impl.h"
 #include "placement/explain.h"
 #include "placement/filter.h"
+#include "placement/part_fit.h"
 #include "placement/words.h"
 
 namespace drover::placement {
@@ -145,6 +146,8 @@ std::string path_of(const Obstacle& obstacle) {
       return "/nic";
     case Dimension::kShare:
       return "/share";
+    case Dimension::kParts:
+      return "/part";
     default:
       return "/gpus";
   }
@@ -160,7 +163,7 @@ Status Cluster::Impl::possible(const Shape& shape) const {
   for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
     const auto& entry = nodes.at(slot);
     auto state = empty_state(entry);
-    auto found = obstacle(state, *entry.node, shape);
+    auto found = obstacle(state, *with_all_parts(entry.node), shape);
     if (!found) found = host_obstacle(state, shape.request());
     if (!found) return {};
     if (furthest && *found <= *furthest) continue;

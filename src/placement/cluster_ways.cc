@@ -65,8 +65,9 @@ bool alike(const NodeEntry& a, const NodeEntry& b) {
 Cluster::Ways Cluster::Impl::ways_on(const std::string& node, const Request& request, std::size_t most) {
   Cluster::Ways ways;
   const auto best = try_place_on(node, request);
-  if (!best || ledger.group(request.group) != nullptr || request.gpu_count() == 0) {
+  if (!best || ledger.group(request.group) != nullptr || request.gpu_count() == 0 || !request.part.empty()) {
     if (best) ways.decisions.push_back(*best);
+    ways.complete = request.part.empty();
     return ways;
   }
   const auto& entry = *find(node);

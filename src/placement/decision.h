@@ -3,28 +3,42 @@
 // What placement answers: where, or why not. Values.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "gpu/mig_facts.h"
 #include "gpu/share_tier.h"
 
 namespace drover::placement {
 
+/// A MIG instance that is given, and nothing else of its GPU.
+struct MigGrant {
+  std::string profile;  ///< by its name
+  unsigned profile_id = 0;
+  gpu::MigPlacement placement;
+  std::string uuid = {};  ///< "MIG-…"; "" until it was made
+
+  bool operator==(const MigGrant&) const = default;
+};
+
 /// A GPU, or a part of one.
 struct Grant {
   std::string uuid;
-  int milli = 1000;                ///< of 1000
-  std::uint64_t memory_bytes = 0;  ///< of the GPU's memory; 0 when its size is unknown
+  int milli = 1000;                  ///< of 1000
+  std::uint64_t memory_bytes = 0;    ///< of the GPU's memory; 0 when its size is unknown
+  std::optional<MigGrant> mig = {};  ///< the part of it, when it is in MIG mode
 
   bool operator==(const Grant&) const = default;
 };
 
-/// How a holder of so many thousandths is kept to them; "" of a whole GPU, which nobody else has. `started`:
-/// the tier that it was started with, "" before and where nothing holds it.
-constexpr std::string_view tier_of(int milli, std::string_view started) {
-  if (milli >= 1000) return "";
+/// How the holder of a grant is kept to it; "" of a whole GPU, which nobody else has. `started`: the tier that
+/// its task was started with, "" before and where nothing holds it. A part's is known from its place.
+inline std::string_view tier_of(const Grant& grant, std::string_view started) {
+  if (grant.mig) return gpu::kHard;
+  if (grant.milli >= 1000) return "";
   return started.empty() ? gpu::kCounted : started;
 }
 
@@ -51,6 +65,7 @@ enum class Dimension {
   kUnhealthy,  ///< GPUs that nobody gets now: their health
   kFreeGpus,
   kShare,         ///< no GPU has so much left
+  kParts,         ///< no GPU in MIG mode can be cut so, or has room for it
   kCapabilities,  ///< no set of GPUs of which each is of one of the capability sets
   kInterconnect,
   kDifferentModels,

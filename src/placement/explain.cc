@@ -65,7 +65,7 @@ Reasons explain_node(const NodeView& view, const Shape& shape) {
   if (view.state.cordon != 0) add(Obstacle{Dimension::kCordon, 0, view.state.cordon});
   add(node_obstacle(view.node, shape));
   const auto& state = view.state;
-  const bool gpus_short = add(room_obstacle(state, shape));
+  const bool gpus_short = add(room_obstacle(state, view.node, shape));
   if (!gpus_short) add(set_obstacle(state, shape));
   const auto tell = [&](Dimension dimension, const HostAmount& amount) {
     if (amount.free < amount.wanted && !(gpus_short && goes_with_gpus(shape, state, amount)))

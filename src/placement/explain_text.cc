@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "placement/explain.h"
 #include "placement/filter.h"
+#include "placement/part_fit.h"
 #include "placement/words.h"
 
 namespace drover::placement {
@@ -198,6 +199,8 @@ std::string clause(const Shape& shape, const Obstacle& obstacle, const NodeView&
     case Dimension::kFreeGpus:
     case Dimension::kShare:
       return room_clause(shape, obstacle, state, alone);
+    case Dimension::kParts:
+      return part_clause(state, view.node, request, obstacle);
     case Dimension::kInterconnect:
       return fmt::format("lacks {} {}{}", free_gpus_text(shape.gpus()),
                          interconnect_text(request.interconnect),

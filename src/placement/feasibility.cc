@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "placement/filter.h"
+#include "placement/part_fit.h"
 
 namespace drover::placement {
 namespace {
@@ -63,6 +64,10 @@ KindFit make_kind_fit(const Request& request, const NodeKind& kind, int gpus) {
   return fit;
 }
 
+int devices_of(const Request& request) {
+  return request.part.empty() ? request.gpu_count() : 0;
+}
+
 bool without_conditions(const Request& request) {
   return !request.interconnect.asks() && !request.different_models && request.capabilities.sets.empty() &&
          request.cpu_affinity != Preference::kRequire && request.nic != Preference::kRequire;
@@ -82,13 +87,13 @@ const KindFit& KindFits::on(const NodeKind& kind) {
   const auto id = static_cast<std::size_t>(kind.id);
   if (id >= fits_.size()) fits_.resize(id + 1);
   if (!fits_[id])
-    fits_[id] = std::make_shared<const KindFit>(make_kind_fit(request_, kind, request_.gpu_count()));
+    fits_[id] = std::make_shared<const KindFit>(make_kind_fit(request_, kind, devices_of(request_)));
   return *fits_[id];
 }
 
 Shape::Shape(const Request& request, std::shared_ptr<KindFits> fits)
     : request_(request),
-      gpus_(request.gpu_count()),
+      gpus_(devices_of(request)),
       unconditional_(without_conditions(request)),
       fits_(std::move(fits)) {}
 
@@ -148,7 +153,8 @@ DeviceCriteria device_criteria(const NodeState& state, const Shape& shape, Devic
   return criteria;
 }
 
-std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape) {
+std::optional<Obstacle> room_obstacle(const NodeState& state, const Node& node, const Shape& shape) {
+  if (shape.wants_parts()) return part_obstacle(state, node, shape.request());
   if (shape.gpus() == 0) return std::nullopt;
   const auto& fit = shape.on(*state.kind);
   if (fit.never) return fit.never;
@@ -175,7 +181,7 @@ std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape)
 std::optional<Obstacle> obstacle(const NodeState& state, const Node& node, const Shape& shape) {
   if (state.cordon != 0) return Obstacle{Dimension::kCordon, 0, state.cordon};
   if (const auto found = node_obstacle(node, shape)) return found;
-  if (const auto found = room_obstacle(state, shape)) return found;
+  if (const auto found = room_obstacle(state, node, shape)) return found;
   return set_obstacle(state, shape);
 }
 

@@ -43,6 +43,7 @@ struct KindFit {
 /// A request on every kind of node. Not thread safe: on() makes what is asked for first.
 class KindFits {
  public:
+  /// The parts of a request for them are chosen apart (part_fit.h): of devices it wants none here.
   explicit KindFits(Request request) : request_(std::move(request)) {}
   /// Stays valid.
   const KindFit& on(const NodeKind& kind);
@@ -60,7 +61,9 @@ class Shape {
   Shape(const Request& request, std::shared_ptr<KindFits> fits);
 
   const Request& request() const { return request_; }
+  /// Devices that it wants whole, or shares of.
   int gpus() const { return gpus_; }
+  bool wants_parts() const { return !request_.part.empty(); }
   bool whole() const { return request_.share.whole(); }
   /// No condition but the number of devices and what each must be.
   bool unconditional() const { return unconditional_; }
@@ -84,7 +87,7 @@ std::optional<Obstacle> obstacle(const NodeState& state, const Node& node, const
 /// Its parts, in order: what the node is; too few devices, or too few with room; conditions on sets of
 /// devices, where there are enough with room.
 std::optional<Obstacle> node_obstacle(const Node& node, const Shape& shape);
-std::optional<Obstacle> room_obstacle(const NodeState& state, const Shape& shape);
+std::optional<Obstacle> room_obstacle(const NodeState& state, const Node& node, const Shape& shape);
 std::optional<Obstacle> set_obstacle(const NodeState& state, const Shape& shape);
 /// Of CPUs and memory, near GPUs or not.
 std::optional<Obstacle> host_obstacle(const NodeState& state, const Request& request);

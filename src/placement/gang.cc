@@ -54,6 +54,9 @@ Status validate(const Gang& gang) {
   std::set<std::string> groups;
   for (std::size_t i = 0; i < gang.members.size(); ++i) {
     if (auto status = validate(gang.members[i]); !status) return of_member(i, status.error());
+    if (gang.members.size() > 1 && !gang.members[i].part.empty())
+      return fail(ErrorKind::kInvalid, "The members of a gang cannot have parts of GPUs",
+                  "ask for whole GPUs, or for several parts in one task", fmt::format("/members/{}/part", i));
     const auto& group = gang.members[i].group;
     if (gang.arrangement == Arrangement::kSpread && !group.empty() && !groups.insert(group).second)
       return fail(ErrorKind::kInvalid, "Members that share their GPUs cannot be spread over nodes",

@@ -13,12 +13,16 @@
 
 #include "gpu/device.h"
 #include "gpu/host.h"
+#include "gpu/mig_facts.h"
 
 namespace drover::placement {
 
 struct Node {
   std::string name;
   gpu::Inventory inventory;
+  /// How those in MIG mode can be cut, by UUID, and the instances there that are none of ours: nobody touches
+  /// them.
+  std::map<std::string, gpu::MigGpu> mig;
   std::vector<gpu::NumaNode> numa;  ///< with their CPUs; empty when unknown
   std::vector<gpu::Nic> nics;
   std::int64_t milli_cpus = 0;

@@ -56,6 +56,14 @@ void take(NodeState& state, const Part& part, int sign) {
   update_idle(state, part.device);
 }
 
+void take_part(NodeState& state, const TakenPart& part, int sign) {
+  const auto place = std::ranges::lower_bound(state.parts, part);
+  if (sign > 0)
+    state.parts.insert(place, part);
+  else if (place != state.parts.end() && *place == part)
+    state.parts.erase(place);
+}
+
 void take(NodeState& state, NumaMask pinned, std::int64_t milli_cpus, std::int64_t memory, int sign) {
   state.free_milli_cpus -= sign * milli_cpus;
   state.free_memory -= sign * memory;

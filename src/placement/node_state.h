@@ -7,8 +7,10 @@
 #include <bitset>
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <vector>
 
 #include "placement/node_kind.h"
+#include "placement/parts.h"
 
 namespace drover::placement {
 
@@ -27,6 +29,14 @@ struct PinnedCpus {
   bool operator==(const PinnedCpus&) const = default;
 };
 
+/// A MIG instance that is given of a device.
+struct TakenPart {
+  int device = 0;
+  Instance instance;
+
+  auto operator<=>(const TakenPart&) const = default;
+};
+
 struct NodeState {
   const NodeKind* kind = nullptr;
   boost::container::small_vector<DeviceState, 8> devices;  ///< as kind->devices
@@ -37,6 +47,7 @@ struct NodeState {
   std::int64_t free_milli_cpus = 0;
   std::int64_t free_memory = 0;
   boost::container::small_vector<PinnedCpus, 2> pinned;  ///< by numa, without zeros
+  std::vector<TakenPart> parts;                          ///< ascending
   int cordon = 0;  ///< 0: takes new work; otherwise 1 to 16, from the words that say why not
 
   bool operator==(const NodeState&) const = default;
@@ -61,6 +72,8 @@ NodeState make_node_state(const Node& node, const NodeKind& kind);
 
 /// Takes a part; with sign -1 gives it back.
 void take(NodeState& state, const Part& part, int sign = 1);
+/// The same of a MIG instance.
+void take_part(NodeState& state, const TakenPart& part, int sign = 1);
 /// Takes CPUs, pinned to NUMA nodes or floating (0), and memory; with sign -1 gives them back.
 void take(NodeState& state, NumaMask pinned, std::int64_t milli_cpus, std::int64_t memory, int sign = 1);
 

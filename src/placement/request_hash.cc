@@ -51,6 +51,7 @@ std::uint64_t hash_of(const Request& request) {
   }
   hasher.numbers(reinterpret_cast<std::uintptr_t>(request.eligibility.get()));
   hasher.text(request.group);
+  hasher.text(request.part);
   return hasher.value();
 }
 

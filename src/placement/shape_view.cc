@@ -24,7 +24,7 @@ Evaluation evaluate(const PolicyContext& context, const NodeEntry& entry, const 
   const auto& state = entry.state;
   if (state.cordon != 0) return {Obstacle{Dimension::kCordon, 0, state.cordon}};
   if (const auto found = node_obstacle(*entry.node, shape)) return {found};
-  if (const auto found = room_obstacle(state, shape)) return {found};
+  if (const auto found = room_obstacle(state, *entry.node, shape)) return {found};
   if (const auto choice = best_on(context, state, shape, Locality::kIgnorePreferredCpus, memory))
     return {std::nullopt, choice->score};
   return {missing_condition(state, shape, memory)};

@@ -150,6 +150,32 @@ void decode_share(Decoder& decoder, Share& share) {
   }
 }
 
+/// Of a part, what it counts as is kept too: nobody else has to read its name.
+void take_part(Decoder& decoder, std::string name, Resources& resources) {
+  std::ranges::replace(name, '+', '.');
+  if (const auto share = share_of_part(name)) {
+    resources.part = std::move(name);
+    resources.share = *share;
+  } else {
+    decoder.mistake("gpu_part", fmt::format("'{}' is not the name of a MIG profile", name),
+                    "write for example \"1g.10gb\"");
+  }
+}
+
+void decode_part(Decoder& decoder, Resources& resources) {
+  const auto name = decoder.string("gpu_part");
+  if (!name) return;
+  const auto* gpus = decoder.value("gpus");
+  const bool shared = !resources.share.whole();
+  if (gpus != nullptr && gpus->is_array())
+    decoder.mistake("gpus", "gpu_part is the profile of all parts, but gpus lists several kinds",
+                    "say how many with a number");
+  else if (shared)
+    decoder.mistake(decoder.value("gpu_share") != nullptr ? "gpu_share" : "gpus",
+                    "gpu_part asks for parts of GPUs, and a part is not shared", "leave one of the two out");
+  take_part(decoder, *name, resources);
+}
+
 /// "gpus" as a number: how many, or a part of one. None when that is wrong.
 std::optional<int> decode_count(Decoder& decoder, Share& share) {
   const auto number = decoder.number("gpus", 0, kMaxGpus);
@@ -188,7 +214,8 @@ bool decode_gpus(Decoder& decoder, Resources& resources) {
                       fmt::format("{} GPUs are asked for, {} at most", resources.gpu_count(), kMaxGpus));
     return !resources.gpus.empty();
   }
-  const bool implied = field == nullptr && (!filter_field.empty() || decoder.value("gpu_share") != nullptr);
+  const bool implied = field == nullptr && (!filter_field.empty() || decoder.value("gpu_share") != nullptr ||
+                                            decoder.value("gpu_part") != nullptr);
   std::optional<int> count = implied ? 1 : 0;
   if (field != nullptr) count = decode_count(decoder, resources.share);
   auto filter = decode_filter(decoder, "gpu_");
@@ -243,6 +270,7 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
                     "ask for a share of each with gpu_share");
+  needs("gpu_part", !resources.part.empty(), 1, "no GPUs are asked for that could be cut");
   needs("different_models", resources.different_models, 2, "only several GPUs can be of different models");
   needs("interconnect", resources.interconnect.asks(), 2, "only several GPUs are joined to each other");
   needs("cpu_affinity", resources.cpu_affinity == Preference::kRequire, 1,
@@ -267,6 +295,22 @@ void decode_share_by(Decoder& decoder, Resources& resources) {
                     "ask for 1 GiB or more, or for share_by none");
 }
 
+/// What a part cannot be or have.
+void find_contradictions_with_part(Decoder& decoder, const Resources& resources) {
+  const auto refuse = [&](const char* field, bool asked, const char* why) {
+    if (asked)
+      decoder.mistake(field, fmt::format("gpu_part asks for parts of GPUs: {}", why),
+                      "leave one of the two out");
+  };
+  refuse("share_by", resources.share_by != ShareBy::kAuto, "the hardware holds the task to it");
+  refuse("gpu_memory", decoder.value("gpu_memory") != nullptr, "the profile says how much memory one has");
+  refuse("different_models", resources.different_models, "they may be of one GPU");
+  refuse("interconnect", resources.interconnect.asks(), "no two are joined");
+  refuse("nic", resources.nic != Preference::kNone, "no network card is chosen for them");
+  refuse("group", !resources.group.empty(), "each belongs to one task");
+  refuse("cpu_affinity", resources.cpu_affinity == Preference::kRequire, "CPUs near them cannot be required");
+}
+
 /// What both the request and the stored task say in the same way.
 void decode_common(Decoder& decoder, Resources& resources) {
   resources.different_models = decoder.boolean("different_models").value_or(false);
@@ -284,12 +328,14 @@ void decode_common(Decoder& decoder, Resources& resources) {
 
 void decode_resources(Decoder& decoder, Resources& resources) {
   const bool gpus_are_known = decode_gpus(decoder, resources);
+  decode_part(decoder, resources);
   decode_common(decoder, resources);
   if (const auto* group = decoder.value("group");
       group != nullptr && group->is_string() && !is_plain_name(resources.group))
     decoder.mistake("group", "a group's name has 1 to 64 letters, digits, dots, dashes and underscores");
   resources.memory_bytes = decode_bytes(decoder, "memory", kMinMemory).value_or(resources.memory_bytes);
   if (gpus_are_known) find_contradictions(decoder, resources);
+  if (!resources.part.empty()) find_contradictions_with_part(decoder, resources);
 }
 
 void decode_stored_resources(Decoder& decoder, Resources& resources) {
@@ -303,6 +349,7 @@ void decode_stored_resources(Decoder& decoder, Resources& resources) {
     resources.share.memory_bytes =
         static_cast<std::uint64_t>(share->integer("memory_bytes", 1, kMaxBytes).value_or(0));
   }
+  if (const auto part = decoder.string("gpu_part")) take_part(decoder, *part, resources);
   decode_common(decoder, resources);
   resources.memory_bytes = static_cast<std::uint64_t>(decoder.integer("memory", 0, kMaxBytes).value_or(0));
 }

@@ -10,6 +10,7 @@
 //                           gpu_share, gpus is 1 when it is left out
 //   gpu_share               0.5 | "8GiB" of each GPU
 //   share_by                "auto" | "limits" | "none": what holds the task to it
+//   gpu_part                "1g.10gb": MIG instances of this profile instead of GPUs, as many as gpus says
 //   different_models        bool
 //   interconnect            how near each pair is at least: see parse_interconnect()
 //   cpu_affinity, nic       "none" | "prefer" | "require"

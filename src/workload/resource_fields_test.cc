@@ -58,6 +58,30 @@ TEST(ResourceFields, CountsAndPartsOfGpus) {
   EXPECT_TRUE(sound(R"({"gpus": 1, "gpu_share": 1})").share.whole());
 }
 
+TEST(ResourceFields, PartsAreOfOneProfileAndCountAsSevenths) {
+  const auto one = sound(R"({"gpu_part": "3g.20gb"})");
+  EXPECT_EQ(one.part, "3g.20gb");
+  EXPECT_EQ(one.gpu_count(), 1);
+  EXPECT_EQ(one.share, (Share{428, 0}));
+  EXPECT_EQ(sound(R"({"gpus": 3, "gpu_part": "1g.5gb+me", "gpu_model": "A100"})").part, "1g.5gb.me");
+  EXPECT_TRUE(sound(R"({"gpu_part": "7g.80gb", "nic": "none"})").share.whole());
+  for (const auto* name :
+       {"", "g", "8g.40gb", "0g.5gb", "1g5gb", "1g.gb", "1g.5gb/../x", "1g.5gb with", "-1g.5gb"})
+    EXPECT_EQ(share_of_part(name), std::nullopt) << name;
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {R"("gpu_share": 0.5)", "/gpu_share"},
+      {R"("gpus": 0.5)", "/gpus"},
+      {R"("gpus": [{"count": 1}])", "/gpus"},
+      {R"("gpus": 0)", "/gpu_part"},
+      {R"("group": "g")", "/group"},
+      {R"("gpus": 2, "interconnect": "nvlink")", "/interconnect"},
+      {R"("nic": "prefer")", "/nic"},
+      {R"("gpu_memory": "1GiB")", "/gpu_memory"},
+      {R"("cpu_affinity": "require")", "/cpu_affinity"}};
+  for (const auto& [field, path] : refused)
+    EXPECT_EQ(decode(R"({"gpu_part": "1g.5gb", )" + field + "}").paths(), std::vector{path}) << field;
+}
+
 TEST(ResourceFields, FiltersOfOneKindMeanOneGpuWhenTheirNumberIsLeftOut) {
   const auto one = sound(R"({"gpu_model": "A100", "gpu_memory": "40GiB", "gpu_compute_capability": "8.0",
                              "gpu_ecc": true, "gpu_driver": "535.104"})");

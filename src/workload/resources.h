@@ -61,6 +61,10 @@ enum class ShareBy {
   kNone,    ///< nothing: they are counted
 };
 
+/// What a MIG instance of this profile counts as, by the slices that its name begins with: "3g.20gb" has 3 of
+/// 7. nullopt when it is no profile's name.
+std::optional<Share> share_of_part(std::string_view profile);
+
 /// The weakest pair of the chosen GPUs is at least this near: so many NVLinks, or a PCIe level.
 struct Interconnect {
   int min_nvlinks = 0;
@@ -114,6 +118,9 @@ struct Resources {
   CapabilitySets capabilities;
   Share share;
   ShareBy share_by = ShareBy::kAuto;
+  /// "1g.10gb": instead of each GPU a MIG instance of this profile, several of which may be of one GPU. Then
+  /// `share` is what one counts as: share_of_part(). "" is none.
+  std::string part;
   Interconnect interconnect;                      ///< a minimum; without one the best is taken all the same
   Preference cpu_affinity = Preference::kPrefer;  ///< CPUs of the NUMA nodes of its GPUs
   Preference nic = Preference::kNone;             ///< a NIC on the NUMA node of its GPUs

@@ -105,7 +105,9 @@ void write_rare(JsonWriter& writer, std::string_view name, const json& value) {
 
 void write_gpu_count(JsonWriter& writer, const Resources& resources) {
   const auto& share = resources.share;
-  if (!share.whole()) {
+  if (!resources.part.empty()) {
+    writer.field("gpu_part", resources.part);
+  } else if (!share.whole()) {
     writer.key("gpu_share");
     writer.begin_object();
     if (share.memory_bytes > 0)

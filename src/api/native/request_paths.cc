@@ -59,6 +59,7 @@ std::string field_of(std::string path, const json& said) {
   const auto value = take_segment(rest);
   if (value == "gpus") return claim_field(rest, said);
   if (value == "share") return said.contains("gpu_share") ? "/gpu_share" : "/gpus";
+  if (value == "part") return "/gpu_part";
   if (value == "milli_cpus") return "/cpus";
   if (value == "memory_bytes") return "/memory";
   if (value == "attributes") return constraint_field(take_segment(rest), said);

@@ -80,12 +80,23 @@ void add_tier(json& part, std::string_view tier) {
   if (!tier.empty()) part["tier"] = tier;
 }
 
+/// A part that was not made yet has no UUID.
+void add_mig(json& part, const std::optional<placement::MigGrant>& mig) {
+  if (!mig) return;
+  part["mig"] = {{"profile", mig->profile},
+                 {"profile_id", mig->profile_id},
+                 {"start", mig->placement.start},
+                 {"size", mig->placement.size}};
+  if (!mig->uuid.empty()) part["mig"]["uuid"] = mig->uuid;
+}
+
 json view_holder(const engine::Views::Holder& holder) {
   json value = {{"user", holder.user},
                 {"task", holder.task_id.empty() ? json(nullptr) : json(holder.task_id)},
                 {"milli", holder.milli},
                 {"memory", holder.memory_bytes}};
   add_tier(value, holder.tier);
+  add_mig(value, holder.mig);
   return value;
 }
 
@@ -216,6 +227,7 @@ json view(const engine::PlanView& plan) {
     json gpus = json::array();
     for (const auto& grant : decision.gpus) {
       gpus.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
+      add_mig(gpus.back(), grant.mig);
     }
     members.push_back({{"node", decision.node},
                        {"gpus", std::move(gpus)},

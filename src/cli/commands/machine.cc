@@ -56,9 +56,10 @@ std::string holders_of(const json& gpu) {
     const auto task = holder.value("task", json());
     if (task.is_string()) text += " " + task.get<std::string>();
     const int milli = holder.value("milli", 1000);
-    if (milli == 1000) continue;
+    const bool whole = milli == 1000 && !holder.contains("mig");
+    if (whole) continue;
     shares.push_back(holder);
-    text += " " + parts(milli);
+    text += " " + (holder.contains("mig") ? holder.at("mig").value("profile", "") : parts(milli));
   }
   return text.empty() ? "-" : text + (shares.empty() ? "" : tier_words(shares));
 }

@@ -103,8 +103,8 @@ std::vector<std::string> Scheduler::gpus_of(const std::string& uid) const {
   std::vector<std::string> gpus;
   // Of others', and before a pod says so, they are only guessed.
   if (names_gpus(known.node)) gpus = known.decided ? known.gpus : known.object.pod.gpus;
-  for (auto& [uuid, milli, memory] : claimed_gpus(known))
-    if (std::ranges::find(gpus, uuid) == gpus.end()) gpus.push_back(std::move(uuid));
+  for (auto& grant : claimed_gpus(known))
+    if (std::ranges::find(gpus, grant.uuid) == gpus.end()) gpus.push_back(std::move(grant.uuid));
   return gpus;
 }
 

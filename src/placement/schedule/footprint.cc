@@ -11,6 +11,7 @@ void add(Footprint& sum, const Footprint& other, int sign) {
     mine.milli += sign * part.milli;
     mine.memory_bytes += sign * part.memory_bytes;
   }
+  for (const auto& [part, count] : other.parts) sum.parts[part] += sign * count;
   for (const auto& [cpus, milli] : other.pinned) sum.pinned[cpus] += sign * milli;
   sum.milli_cpus += sign * other.milli_cpus;
   sum.memory_bytes += sign * other.memory_bytes;
@@ -24,6 +25,7 @@ Footprint highest(const Footprint& a, const Footprint& b) {
       mine.milli = std::max(mine.milli, part.milli);
       mine.memory_bytes = std::max(mine.memory_bytes, part.memory_bytes);
     }
+    for (const auto& [part, count] : from->parts) result.parts[part] = std::max(result.parts[part], count);
     for (const auto& [cpus, milli] : from->pinned) result.pinned[cpus] = std::max(result.pinned[cpus], milli);
   }
   result.milli_cpus = std::max(a.milli_cpus, b.milli_cpus);
@@ -46,6 +48,7 @@ std::map<std::string, Footprint> footprints(const Gang& gang, const std::vector<
       auto& part = footprint.gpus[grant.uuid];
       part.milli += grant.milli;
       part.memory_bytes += static_cast<std::int64_t>(grant.memory_bytes);
+      if (grant.mig) ++footprint.parts[{grant.uuid, {grant.mig->profile_id, grant.mig->placement}}];
     }
   }
   return result;
@@ -59,6 +62,11 @@ std::vector<std::pair<Request, Decision>> as_allocations(const std::string& node
     if (part.milli > 0 || part.memory_bytes > 0)
       unpinned.gpus.push_back({uuid, static_cast<int>(std::max<std::int64_t>(part.milli, 0)),
                                static_cast<std::uint64_t>(std::max<std::int64_t>(part.memory_bytes, 0))});
+  for (const auto& [part, count] : footprint.parts)
+    if (count > 0)
+      unpinned.gpus.push_back({.uuid = part.first,
+                               .milli = 0,
+                               .mig = MigGrant{"", part.second.profile_id, part.second.placement}});
   rest.memory_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(footprint.memory_bytes, 0));
   rest.milli_cpus = std::max<std::int64_t>(footprint.milli_cpus, 0);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "placement/gang.h"
+#include "placement/parts.h"
 
 namespace drover::placement::schedule {
 
@@ -16,7 +17,8 @@ struct Footprint {
     std::int64_t milli = 0;
     std::int64_t memory_bytes = 0;
   };
-  std::map<std::string, Part> gpus;                 ///< by UUID
+  std::map<std::string, Part> gpus;                       ///< by UUID
+  std::map<std::pair<std::string, Instance>, int> parts;  ///< MIG instances, by the GPU's UUID
   std::map<std::vector<int>, std::int64_t> pinned;  ///< thousandths of a CPU, by what they are pinned to
   std::int64_t milli_cpus = 0;                      ///< pinned or not
   std::int64_t memory_bytes = 0;
