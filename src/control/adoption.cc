@@ -23,12 +23,19 @@ void take_over(TaskRecord& record, const TaskRecord& found) {
   if (record.state != TaskState::kStopping) record.state = TaskState::kStarting;
 }
 
+/// The folder is from before the instances of a task were made.
+std::vector<placement::Grant> as_given(std::vector<placement::Grant> grants) {
+  for (auto& grant : grants)
+    if (grant.mig) grant.mig->uuid.clear();
+  return grants;
+}
+
 }  // namespace
 
 bool agrees(const TaskRecord* known, const TaskRecord& folder) {
   return known != nullptr && owns_resources(known->state) && attempt_of(*known) == attempt_of(folder) &&
-         known->gpus == folder.gpus && known->cpus == folder.cpus && known->nics == folder.nics &&
-         known->ports == folder.ports && known->gang_port == folder.gang_port;
+         as_given(known->gpus) == as_given(folder.gpus) && known->cpus == folder.cpus &&
+         known->nics == folder.nics && known->ports == folder.ports && known->gang_port == folder.gang_port;
 }
 
 void adopt(Draft& draft, const TaskRecord& found) {
