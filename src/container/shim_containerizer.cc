@@ -185,14 +185,18 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
     }
     lock.release();
   }
-  DROVER_TRY(auto outcome, launcher_->start(folder, task_id));
-  if (outcome.readiness == Readiness::kTaken) {
-    DROVER_CHECK_OK(await_process(outcome.shim.get(), kTakenTimeout));
+  auto outcome = launcher_->start(folder, task_id);
+  if (!outcome) {
+    (void)release_parts(folder, task_id);
+    return Failure(outcome.error());
+  }
+  if (outcome->readiness == Readiness::kTaken) {
+    DROVER_CHECK_OK(await_process(outcome->shim.get(), kTakenTimeout));
     return started_before();
   }
   // A disk that is full may have kept the shim from writing down what it told.
   if (!report_started(task_id)) watcher_.started(task_id, Running{0, wall_clock()});
-  DROVER_CHECK_OK(shims_->add(task_id, std::move(outcome.shim), false));
+  DROVER_CHECK_OK(shims_->add(task_id, std::move(outcome->shim), false));
   return true;
 }
 
