@@ -66,10 +66,13 @@ Status check_containerizers(const cli::ServeOptions& options) {
   return {};
 }
 
-Result<Containerizers> make_containerizers(const cli::ServeOptions& options, image::Store& images) {
+Result<Containerizers> make_containerizers(const cli::ServeOptions& options, image::Store& images,
+                                           const MemoryLimits& limits) {
   Containerizers made;
+  auto launching = launcher_options(options, images);
+  launching.unlimit_memory = [&limits](const auto& group, const auto& gpus) { limits.unlimit(group, gpus); };
   DROVER_TRY(auto oci, container::OciLauncher::create(
-                           {options.state, options.runtime, launcher_options(options, images),
+                           {options.state, options.runtime, std::move(launching),
                             [](const std::string& line) { spdlog::warn("{}", line); }}));
   DROVER_TRY(auto configured, container::parse_containerizers(options.containerizers));
   if (uses(configured, container::ContainerizerKind::kOci)) {

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "container/launcher.h"
 #include "image/store.h"
+#include "memory_limits.h"
 
 namespace drover {
 
@@ -22,8 +23,9 @@ struct Containerizers {
 Status check_containerizers(const cli::ServeOptions& options);
 
 /// Whichever are configured, both are there: tasks of an earlier life may be the other's. The store outlives
-/// the launcher.
-Result<Containerizers> make_containerizers(const cli::ServeOptions& options, image::Store& images);
+/// the launcher, and so do the limits.
+Result<Containerizers> make_containerizers(const cli::ServeOptions& options, image::Store& images,
+                                           const MemoryLimits& limits);
 
 /// What was pulled and loaded, in the state folder.
 Result<image::Store> open_images(const cli::ServeOptions& options);

@@ -30,6 +30,7 @@
 #include "hardware.h"
 #include "image/tar.h"
 #include "kube/kubelet/container_runtime.h"
+#include "memory_limits.h"
 #include "share/kernel_limit.h"
 
 namespace drover {
@@ -226,9 +227,7 @@ Check check_kernel_driver() {
 /// Only worth a remark: shares are counted without.
 Check check_memory_limits(const gpu::Nvml& nvml, const std::vector<gpu::Device>& gpus) {
   constexpr const char* kName = "the driver's memory limits";
-  const auto hierarchies = container::find_hierarchies();
-  const auto own = read_file("/proc/self/cgroup");
-  const auto group = hierarchies && own ? container::own_unified_folder(*hierarchies, *own) : "";
+  const auto group = own_unified_group();
   for (const auto& gpu : gpus)
     if (const auto can = share::can_limit_memory(nvml, gpu.uuid, group); !can)
       return from_error(kName, State::kWarning, can.error());

@@ -85,7 +85,7 @@ class MachineDaemon {
     if (options_.network == "bridge") server.default_network = workload::NetworkMode::kBridge;
     server.measure_gpus = [this](auto done) { measure_usage(std::move(done)); };
     DROVER_CHECK_OK(daemon_.listen(std::move(server)));
-    DROVER_TRY(auto made, make_containerizers(options_, images_));
+    DROVER_TRY(auto made, make_containerizers(options_, images_, limits_));
     DROVER_TRY(auto containerizer,
                container::ShimContainerizer::create(options_.state, std::move(made.launcher),
                                                     daemon_.engine().watcher(), parts_));
@@ -167,6 +167,7 @@ class MachineDaemon {
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
     ports.driver_supply = [this](bool guarded) { return hardware_->driver_supply(guarded); };
+    ports.memory_limiter = [this](const auto& limits) { return limits_.limiter(limits); };
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
@@ -247,6 +248,7 @@ class MachineDaemon {
 
   const cli::ServeOptions& options_;
   std::shared_ptr<const Hardware> hardware_;
+  MemoryLimits limits_{hardware_};
   image::Store images_;
   engine::Images pulls_{images_, options_.limits.pulls};
   gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};

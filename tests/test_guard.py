@@ -154,15 +154,23 @@ class GuardTest(SharesTest):
         drover.wait_for(lambda: not pages.exists(), "the pages to be removed")
 
     def test_what_cannot_be_is_refused_in_a_sentence(self):
-        for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, limits, none"),
+        for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, kernel, limits, none"),
                                     ({"gpus": 1, "gpu_share": None, "share_by": "limits"}, "/share_by", "whole GPUs"),
                                     ({"gpu_share": "512MiB", "share_by": "limits"}, "/share_by", "1 GiB"),
-                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group")):
+                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group"),
+                                    ({"group": "team", "share_by": "kernel"}, "/share_by", "group"),
+                                    ({"gpu_share": "512MiB", "share_by": "kernel"}, "/share_by", "1 GiB"),
+                                    ({"gpus": 1, "gpu_share": None, "share_by": "kernel"}, "/share_by", "whole GPUs")):
             with self.subTest(fields), self.assertRaises(drover.ApiError) as refused:
                 self.daemon.submit(command=["true"], **{"gpu_share": "2GiB", "image": self.images["plain"], **fields})
             self.assertIn(path, str(refused.exception))
             self.assertIn(words, str(refused.exception))
 
+
+    def test_a_driver_without_limits_of_its_own_sets_none(self):
+        record = self.daemon.wait_until_final(self.submit("info", share_by="kernel"))
+        self.assertEqual((record["state"], record["cause"]), ("failed", "not_started"))
+        self.assertRegex(record["reason"], "(?i)driver.*limit")
 
     def test_without_an_image_a_driver_that_is_simulated_is_not_there(self):
         task = self.daemon.submit(command=["true"], gpu_share="2GiB", share_by="limits")

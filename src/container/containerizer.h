@@ -66,6 +66,8 @@ struct GangPlace {
   int first_port = 0;
 };
 
+using MemoryLimiter = std::function<Status(const std::string& group)>;
+
 struct Launch {
   workload::Task task;
   std::set<std::string> secrets;  ///< variables of its environment that nobody but the task is to read
@@ -94,9 +96,10 @@ struct Launch {
   /// Hears a sentence per step of long preparations, from the thread that launch() runs on. May be empty.
   std::function<void(const std::string&)> progress;
   /// Has the driver itself hold the container to its share of GPU memory: called with the directory of the
-  /// control group, of version 2, that was made for it and is empty. launch() fails with its error, and
-  /// with kUnsupported in a Docker Engine. May be empty.
-  std::function<Status(const std::string& group)> limit_memory;
+  /// control group, of version 2, that was made for it and is empty. Where the task insists on that
+  /// (ShareBy::kKernel), launch() fails with its error, and with kUnsupported in a Docker Engine; else the
+  /// container goes without. May be empty.
+  MemoryLimiter limit_memory;
   /// Asked when all is ready and before anything of the task runs: why it must not. May be empty.
   std::function<Status()> may_start;
   /// Ends preparations that may take long (fetching files): launch() fails then.

@@ -296,6 +296,13 @@ Result<std::vector<HostMount>> OciLauncher::place_guard_on_host(const Directory&
 
 Status OciLauncher::limit_memory(const Directory& folder, const Launch& launch) const {
   if (!launch.limit_memory) return {};
+  auto limited = set_memory_limit(folder, launch);
+  if (limited || launch.task.resources.share_by == workload::ShareBy::kKernel) return limited;
+  unlimit_memory(folder, launch.task.id);
+  return folder.remove_tree(kLimitedGpus);
+}
+
+Status OciLauncher::set_memory_limit(const Directory& folder, const Launch& launch) const {
   const auto group = cgroup(launch.task.id);
   DROVER_TRY(const auto directory, group.unified_folder());
   // First, so that clear() knows whatever happens in between.

@@ -78,6 +78,7 @@ class OciLauncher final : public Launcher {
   static Result<std::vector<HostMount>> place_guard_on_host(const Directory& folder, const Launch& launch);
   /// Before anything of the task can run: see Launch::limit_memory.
   Status limit_memory(const Directory& folder, const Launch& launch) const;
+  Status set_memory_limit(const Directory& folder, const Launch& launch) const;
   void unlimit_memory(const Directory& folder, const std::string& task_id) const;
   bool is_labelled(const SecurityModules& modules, const image::Image* image) const;
   /// None where they are the machine's: see docs/isolation.md.

@@ -248,7 +248,7 @@ bool ShimContainerizer::report_started(const std::string& task_id) {
   auto running = *(*status)->running;
   if (folder->exists(share::kPagesFolder)) running.tier = gpu::kGuarded;
   running.parts = PartBook::uuids(*folder);
-  if (!running.parts.empty()) running.tier = gpu::kHard;
+  if (!running.parts.empty() || folder->exists(kLimitedGpus)) running.tier = gpu::kHard;
   watcher_.started(task_id, std::move(running));
   return true;
 }

@@ -64,6 +64,21 @@ std::vector<share::Limit> limits_of(const container::Launch& launch) {
   return limits;
 }
 
+/// Empty where the driver is not to do it, or cannot and need not.
+Result<container::MemoryLimiter> memory_limiter(const Ports& ports, const container::Launch& launch) {
+  const auto& wanted = launch.task.resources;
+  const bool insists = wanted.share_by == workload::ShareBy::kKernel;
+  if (launch.gpu_shares.empty() || !wanted.group.empty()) return {};
+  if (!insists && (wanted.share_by != workload::ShareBy::kAuto || !ports.memory_limiter)) return {};
+  std::vector<share::KernelLimit> limits;
+  for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i)
+    limits.push_back({launch.gpu_uuids.at(i), launch.gpu_shares[i].memory_bytes});
+  auto limiter = ports.memory_limiter ? ports.memory_limiter(limits)
+                                      : fail(ErrorKind::kUnsupported, "The driver limits nobody's memory here");
+  if (limiter || insists) return limiter;
+  return {};
+}
+
 Result<container::DriverSupply> guarded_supply(const Ports& ports, const container::Launch& launch) {
   auto supply = ports.driver_supply(true);
   if (supply && !launch.task.image && supply->on_host.empty())
@@ -158,11 +173,13 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
   return containerizer_->launch(launch);
 }
 
-/// Where nothing can guard, a share is counted, unless the task insists.
+/// By the driver itself, where it can, and by the guard in front of it, which limits time too. Where neither
+/// can, a share is counted, unless the task insists.
 Status Executor::add_driver(container::Launch& launch) const {
+  DROVER_TRY(launch.limit_memory, memory_limiter(ports_, launch));
   launch.limits = limits_of(launch);
   auto supply = launch.limits.empty() ? ports_.driver_supply(false) : guarded_supply(ports_, launch);
-  if (!supply && !launch.limits.empty() && launch.task.resources.share_by == workload::ShareBy::kAuto) {
+  if (!supply && !launch.limits.empty() && launch.task.resources.share_by != workload::ShareBy::kLimits) {
     launch.limits.clear();
     supply = ports_.driver_supply(false);
   }

@@ -21,6 +21,7 @@
 #include "gpu/device.h"
 #include "image/store.h"
 #include "placement/forecast.h"
+#include "share/kernel_limit.h"
 #include "share/referee.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
@@ -57,7 +58,7 @@ struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
   std::vector<TaskProcesses> tasks;  ///< that have shares
-  std::set<std::string> guarded;     ///< ids of those with the guard's pages
+  std::set<std::string> guarded;     ///< ids of those that may have the guard's pages
 
   bool operator==(const SharedGpus&) const = default;
 };
@@ -98,6 +99,9 @@ struct Ports : Loop {
   /// What of the driver goes with GPUs; `guarded`: with the guard before it, kUnsupported or kNotFound where
   /// there can be none. Called on the pool, only for tasks that own GPUs.
   std::function<Result<container::DriverSupply>(bool guarded)> driver_supply;
+  /// What has the driver itself hold a container to so much memory of GPUs, or why nothing can. Called on the
+  /// pool. May be empty: then nothing can.
+  std::function<Result<container::MemoryLimiter>(const std::vector<share::KernelLimit>&)> memory_limiter;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.

@@ -46,7 +46,7 @@ SharedGpus ShareWatch::shared_gpus() const {
       allowance.tier = placement::tier_of(grant, record.tier);
     }
     if (!record.gpus.empty()) shared.tasks.push_back(processes_.of(record));
-    if (record.tier == gpu::kGuarded) shared.guarded.insert(id);
+    if (!record.tier.empty()) shared.guarded.insert(id);
   }
   for (auto& [key, allowance] : allowances) shared.allowances.push_back(std::move(allowance));
   for (const auto& device : state_.machine().inventory.devices)

@@ -263,9 +263,9 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   for (const auto& name : kFilterFields)
     needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
-  if (resources.share_by == ShareBy::kLimits && !resources.group.empty())
+  if (resources.insists_on_share() && !resources.group.empty())
     decoder.mistake("share_by",
-                    "the tasks of a group have one share together, which the guard cannot hold them to",
+                    "the tasks of a group have one share together, which nothing can hold them to",
                     "leave the group or share_by out");
   if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
@@ -288,7 +288,7 @@ void decode_share_by(Decoder& decoder, Resources& resources) {
   else
     decoder.mistake("share_by", fmt::format("'{}' is nothing that holds tasks to a share here", *word),
                     fmt::format("it is one of {}", fmt::join(kShareWays, ", ")));
-  if (resources.share_by == ShareBy::kLimits && resources.share.memory_bytes > 0 &&
+  if (resources.insists_on_share() && resources.share.memory_bytes > 0 &&
       resources.share.memory_bytes < kMinGuarded)
     decoder.mistake("share_by",
                     "programs with less than 1 GiB of a GPU, most of which its context takes, do not start",

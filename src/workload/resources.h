@@ -57,6 +57,7 @@ Share held_of(const Share& share, std::uint64_t memory_bytes);
 /// What is to hold a task to its shares.
 enum class ShareBy {
   kAuto,    ///< the strongest that there is
+  kKernel,  ///< the driver itself, by its limit of the container's control group
   kLimits,  ///< the guard's libraries, and a referee
   kNone,    ///< nothing: they are counted
 };
@@ -118,6 +119,7 @@ struct Resources {
   CapabilitySets capabilities;
   Share share;
   ShareBy share_by = ShareBy::kAuto;
+  bool insists_on_share() const { return share_by == ShareBy::kKernel || share_by == ShareBy::kLimits; }
   /// "1g.10gb": instead of each GPU a MIG instance of this profile, several of which may be of one GPU. Then
   /// `share` is what one counts as: share_of_part(). "" is none.
   std::string part;

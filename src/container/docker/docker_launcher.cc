@@ -208,7 +208,7 @@ Status DockerLauncher::prepare(const Directory& folder, const Launch& launch) co
   if (launch.task.takes_input)
     return fail(ErrorKind::kUnsupported, "A task in a Docker Engine takes no input and has no terminal",
                 "serve with --containerizers docker,oci, or use 'drover exec -it' once it runs", "/stdin");
-  if (launch.limit_memory)
+  if (launch.limit_memory && launch.task.resources.share_by == workload::ShareBy::kKernel)
     return fail(ErrorKind::kUnsupported,
                 "The driver cannot limit the memory of containers of a Docker Engine: it makes their control "
                 "groups only when they start",

@@ -35,6 +35,8 @@ struct World {
   std::vector<std::size_t> probes;               ///< for strangers: at how many GPUs
   std::set<std::string> busy;                    ///< tasks whose GPUs work
   std::map<std::string, std::string> still_run;  ///< what of tasks does, in words
+  std::optional<Error> no_guard, no_limits;      ///< why nothing holds tasks to their shares so
+  std::vector<share::KernelLimit> kernel_limits;
 };
 
 class FakeContainerizer final : public container::Containerizer {
@@ -191,7 +193,19 @@ class LocalEngineTest : public ::testing::Test {
       return found;
     };
     ports.usable_cpus = {0, 1, 2, 3};
-    ports.driver_supply = [](bool) -> Result<container::DriverSupply> { return container::DriverSupply{}; };
+    ports.driver_supply = [this](bool guarded) -> Result<container::DriverSupply> {
+      if (guarded && world_.no_guard) return Failure(*world_.no_guard);
+      container::DriverSupply supply;
+      if (guarded) supply.on_host = {{"/guard", "/driver"}};
+      return supply;
+    };
+    ports.memory_limiter = [this](const auto& limits) -> Result<container::MemoryLimiter> {
+      if (world_.no_limits) return Failure(*world_.no_limits);
+      return [this, limits](const std::string&) -> Status {
+        world_.kernel_limits = limits;
+        return {};
+      };
+    };
     return ports;
   }
   /// What an administrator does who takes the journal away, or puts an older one back.
