@@ -161,8 +161,16 @@ Result<Simulation> prepare_simulation(const std::string& profile, const std::str
 
   const auto folder = state + "/sim";
   DROVER_TRY(const auto directory, Directory::create(folder));
-  Simulation simulation{machine.name,       folder + "/driver/" + kDataFile, library,     folder + "/dev",
-                        folder + "/driver", folder + "/mig-minors",          {kDataFile}, folder + "/live"};
+  Simulation simulation{machine.name,
+                        folder + "/driver/" + kDataFile,
+                        library,
+                        folder + "/dev",
+                        folder + "/driver",
+                        folder + "/mig-minors",
+                        {kDataFile},
+                        folder + "/live",
+                        fs::path(library).parent_path() / "programs",
+                        folder + "/settings"};
   DROVER_CHECK_OK(make_device_files(machine, simulation, majors_in_use(drivers)));
   DROVER_CHECK_OK(make_driver_root(simulation.driver_root, library, text, machine.driver_version));
   if (!directory.exists("faults.yaml")) DROVER_CHECK_OK(directory.write("faults.yaml", ""));

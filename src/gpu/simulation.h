@@ -36,6 +36,8 @@ struct Simulation {
   std::string mig_minors;               ///< for mig_nodes.h: stands for the driver's file
   std::vector<std::string> data_files;  ///< for driver::find: what the library needs beside it in a container
   std::string live_file;                ///< sim/live.h; what containers have at kLiveFileInside, to write
+  std::string program_folder;           ///< has a simulated nvidia-smi, and what MPS needs
+  std::string settings;                 ///< folder: what these programs find in DROVER_SIM_SETTINGS
 };
 
 /// The names of those that are installed.
