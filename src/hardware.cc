@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "driver/cdi.h"
 #include "driver/files.h"
 #include "driver/volume.h"
@@ -221,6 +222,38 @@ Result<driver::HostFiles> Hardware::guard_files(container::DriverSupply& supply)
     for (const auto& cover : covers) supply.on_host.push_back({cover.source, cover.destination});
   }
   return driver::guarded(std::move(files), guard_);
+}
+
+Result<share::Programs> Hardware::sharing_programs() const {
+  namespace fs = std::filesystem;
+  constexpr const char* kSmi = "nvidia-smi";
+  constexpr const char* kMpsControl = "nvidia-cuda-mps-control";
+  share::Programs programs{.smi = "", .mps_control = "", .environment = minimal_environment()};
+  if (simulation_) {
+    programs.smi = simulation_->program_folder + "/" + kSmi;
+    programs.mps_control = simulation_->program_folder + "/" + kMpsControl;
+    programs.environment["DROVER_SIM_SETTINGS"] = simulation_->settings;
+    return programs;
+  }
+  DROVER_TRY(const auto driver, driver_files());
+  const auto root = driver_root();
+  const auto here = [&](const std::string& path) { return root == "/" ? path : root + path; };
+  for (const auto& file : driver.files) {
+    const auto name = fs::path(file.destination).filename();
+    if (name == kSmi) programs.smi = here(file.destination);
+    if (name == kMpsControl) programs.mps_control = here(file.destination);
+  }
+  if (programs.smi.empty())
+    return fail(ErrorKind::kNotFound, fmt::format("there is no '{}' below the driver root '{}'", kSmi, root),
+                "NVIDIA's packages for computing have it");
+  // The control daemon looks for the server's program there; below another root are the libraries too.
+  if (!programs.mps_control.empty())
+    programs.environment["PATH"] = fs::path(programs.mps_control).parent_path().string() + ":/usr/bin:/bin";
+  if (root != "/")
+    for (const auto& library : driver.libraries)
+      if (fs::path(library).filename() == "libcuda.so.1")
+        programs.environment["LD_LIBRARY_PATH"] = here(fs::path(library).parent_path());
+  return programs;
 }
 
 Result<container::DriverSupply> Hardware::driver_supply(bool guarded) const {

@@ -24,6 +24,7 @@
 #include "gpu/mig_nodes.h"
 #include "gpu/nvml.h"
 #include "gpu/simulation.h"
+#include "share/gpu_settings.h"
 
 namespace drover {
 
@@ -69,6 +70,9 @@ class Hardware {
   /// owner of the task may not have, and for one that brings GPUs along, which only the placement gives;
   /// kInvalid for one that brings files to a task without an image, which would change the machine's own.
   Result<cdi::Edits> devices_of(const workload::Task& task) const;
+  /// NVIDIA's programs that set how GPUs are shared; simulated ones of simulated GPUs. kNotFound without
+  /// nvidia-smi.
+  Result<share::Programs> sharing_programs() const;
   /// The CDI specification of these GPUs.
   Result<cdi::Specification> cdi_specification(gpu::Inventory inventory) const;
 

@@ -51,6 +51,8 @@ class KubeGpus {
   Result<kube::dra::GpuEdits> edits() const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
   Result<cdi::Specification> plugin_specification(const kube::PluginDevices& devices) const;
+  /// What sets how they are shared.
+  Result<share::Programs> sharing_programs() const { return hardware_->sharing_programs(); }
   /// Makes and destroys MIG instances of them; this object must outlive it.
   std::shared_ptr<kube::dra::MigInstances> mig_instances() const;
 

@@ -40,6 +40,7 @@
 #include "kube_node/idle.h"
 #include "kube_node/metrics.h"
 #include "kube_node/sandboxes.h"
+#include "kube_node/shares.h"
 #include "log_setup.h"
 #include "node.h"
 
@@ -52,6 +53,7 @@ constexpr auto kOfferPause = 1s;
 constexpr auto kKubeletPause = 1s;
 constexpr auto kRuntimePause = 30s;
 constexpr auto kSandboxPause = 10s;
+constexpr auto kSharesPause = 5s;
 constexpr auto kClusterPause = 5s;
 constexpr auto kPatience = 5s;
 constexpr auto kShortPatience = 1s;  ///< while a pod waits
@@ -150,7 +152,8 @@ class Node {
         pool_(
             std::move(config), has_role(kDra), [this] { notify_claims(); },
             [this](const kube::DeviceQuestion& question) { return pods_.hint(question); },
-            [this](const kube::GpuSet& gpus) { return sets_.add(gpus, kube::GpuSets::Clock::now()); }) {
+            [this](const kube::GpuSet& gpus) { return sets_.add(gpus, kube::GpuSets::Clock::now()); },
+            [this](const kube::MpsShare& gpu) { return shares_->share(gpu); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
     check_runtime();
@@ -177,6 +180,7 @@ class Node {
     periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
     periodic_tasks_.add("serving sandboxes", kKubeletPause, [this] { sandboxes_.serve(); });
     periodic_tasks_.add("measuring sandboxes", kSandboxPause, [this] { sandboxes_.tidy(); });
+    periodic_tasks_.add("keeping shared GPUs", kSharesPause, [this] { keep_shares(); });
     periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
@@ -233,8 +237,22 @@ class Node {
     options.info = info;
     options.warn = warn;
     options.prepared = [this](auto taken) { metrics_.prepared(taken); };
-    options.take = [this](const std::set<std::string>& uuids) { return pool_.claim(uuids); };
+    options.take = [this](const std::set<std::string>& uuids) -> Status {
+      DROVER_CHECK_OK(pool_.claim(uuids));
+      return shares_->make_way(uuids);
+    };
     return options;
+  }
+
+  share::HostShares::Options shares_options() {
+    return {options_.state, [this] { return gpus_.sharing_programs(); }, warn};
+  }
+
+  /// Who has what by limits is known only when the kubelet has told.
+  void keep_shares() {
+    const auto kept = shares_->keep();
+    const auto dropped = users_known_ ? shares_->drop_unused([this] { return pool_.holders(); }) : Status();
+    shares_trouble_.report(kept ? dropped : kept);
   }
 
   /// What an earlier process gave away, before anybody is given anything: containers go on without us.
@@ -356,7 +374,7 @@ class Node {
     auto driver = std::make_unique<kube::dra::Driver>(
         options, kube::dra::claims_at(api_, version),
         kube::dra::slices_at(api_, version, options.driver, options.node), [this] { return gpus_.edits(); },
-        gpus_.mig_instances());
+        gpus_.mig_instances(), shares_);
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
     return {};
@@ -395,6 +413,7 @@ class Node {
     forgotten_trouble_.report(check_nothing_is_forgotten(users_.containers()));
     if (!users_.known()) return told;
     pool_.saw(users_.containers(), asked);
+    users_known_ = true;
     if (has_role(kDevicePlugin))
       sets_trouble_.report(sets_.saw(kube::sets_of(users_.containers(), pool_.offers()), asked));
     return told;
@@ -410,6 +429,8 @@ class Node {
   kube::DeviceUsers users_;  ///< of look_at_users() alone
   kube::NodePods pods_;
   kube::GpuSets sets_{options_.cdi_folder};
+  std::shared_ptr<KubeShares> shares_ = std::make_shared<KubeShares>(shares_options());
+  std::atomic<bool> users_known_ = false;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
   KubeIdle idle_{options_, gpus_};
@@ -418,7 +439,7 @@ class Node {
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
       health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn},
-      sets_trouble_{warn};
+      sets_trouble_{warn}, shares_trouble_{warn};
   std::mutex mutex_;                             ///< of what follows
   std::string runtime_words_;                    ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";  ///< why claims are not served while there is no driver

@@ -69,6 +69,7 @@ PreparedClaim read_claim(Decoder& value) {
                      value.string("uid").value_or("")};
   for (auto& device : value.objects("devices")) claim.devices.push_back(read_device(device));
   claim.sole = value.boolean("sole").value_or(false);
+  if (auto sharing = value.object("sharing")) claim.sharing = share::read_arrangement(*sharing);
   if (claim.reference.uid.empty()) value.mistake("uid", "the claim has none");
   value.finish();
   return claim;
@@ -135,6 +136,7 @@ std::string write_book(const Book& book) {
                       {"name", claim.reference.name},
                       {"devices", std::move(devices)}});
     if (claim.sole) claims.back()["sole"] = true;
+    if (!claim.sharing.empty()) claims.back()["sharing"] = share::json_of(claim.sharing);
   }
   const json document{{"format", kFormat}, {"version", kVersion}, {"claims", std::move(claims)}};
   return to_text(document, 2) + "\n";

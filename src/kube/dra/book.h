@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "gpu/mig.h"
 #include "kube/dra/claim.h"
+#include "share/arrangement.h"
 
 namespace drover::kube::dra {
 
@@ -28,7 +29,8 @@ struct PreparedDevice {
 struct PreparedClaim {
   ClaimReference reference;
   std::vector<PreparedDevice> devices;
-  bool sole = false;  ///< is_sole()
+  bool sole = false;                ///< is_sole()
+  share::Arrangement sharing = {};  ///< what is arranged on the machine for it, and goes with it
 
   bool operator==(const PreparedClaim&) const = default;
   /// Instances that are made for it.

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/shorten.h"
-#include "kube/dra/claim_config.h"
 #include "kube/dra/quantity.h"
 
 namespace drover::kube::dra {
@@ -98,11 +97,13 @@ Result<std::vector<AllocatedDevice>> allocated_devices(const json& claim, const 
   if (results.size() > kMostResults)
     return fail(ErrorKind::kInvalid,
                 fmt::format("the claim {} has more than {} devices", to_string(reference), kMostResults));
-  DROVER_CHECK_OK(check_configuration(at(allocation, "config"), driver));
+  DROVER_TRY(const auto configuration, read_configuration(at(allocation, "config"), driver));
   std::vector<AllocatedDevice> devices;
   for (const auto& result : results) {
     if (at(result, "driver") != driver) continue;
     DROVER_TRY(auto device, device_of(result, driver));
+    DROVER_TRY(const auto request, text_of(result, "request"));
+    device.sharing = sharing_of(configuration, request);
     if (at(result, "pool") != pool)
       return fail(
           ErrorKind::kInvalid,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kube/dra/claim_config.h"
 
 namespace drover::kube::dra {
 
@@ -38,6 +39,7 @@ struct AllocatedDevice {
   std::optional<std::int64_t> share;   ///< thousandths, of a device that is shared by them
   bool admin = false;                  ///< beside whoever has it: to look after it
   bool tolerant = false;               ///< of what is wrong with it; not kept
+  SharingConfig sharing;               ///< not kept
 
   /// Whether others may have the device too.
   bool shared() const { return memory.has_value() || share.has_value(); }

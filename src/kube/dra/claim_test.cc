@@ -73,44 +73,5 @@ TEST(Claim, SurvivesGarbage) {
   EXPECT_FALSE(read_claim_object(claim_object(kClaim, std::vector<json>(33, result_of("gpu-0")))));
 }
 
-json configured(const json& parameters) {
-  auto claim = claim_object(kClaim, {result_of("gpu-0")});
-  claim["status"]["allocation"]["devices"]["config"] = json::array(
-      {{{"source", "FromClaim"}, {"opaque", {{"driver", "gpu.nvidia.com"}, {"parameters", parameters}}}}});
-  return claim;
-}
-
-TEST(ClaimConfiguration, IsTakenWhenItAsksForWhatIsTheCase) {
-  json config{{"apiVersion", "resource.nvidia.com/v1beta1"}, {"kind", "GpuConfig"}};
-  EXPECT_EQ(refusal_of(configured(config)), "");
-  config["sharing"] = {{"strategy", "TimeSlicing"}, {"timeSlicingConfig", {{"interval", "Default"}}}};
-  EXPECT_EQ(refusal_of(configured(config)), "");
-  config = {{"apiVersion", "resource.nvidia.com/v1beta1"},
-            {"kind", "MigDeviceConfig"},
-            {"sharing", {{"strategy", "TimeSlicing"}}}};
-  EXPECT_EQ(refusal_of(configured(config)), "");
-}
-
-TEST(ClaimConfiguration, IsRefusedWhenItAsksForMore) {
-  json config{{"apiVersion", "resource.nvidia.com/v1beta1"},
-              {"kind", "GpuConfig"},
-              {"sharing", {{"strategy", "MPS"}}}};
-  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("/opaque/parameters/sharing/strategy"));
-  config["sharing"] = {{"strategy", "TimeSlicing"}, {"timeSlicingConfig", {{"interval", "Long"}}}};
-  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("interval"));
-  config["sharing"] = {{"mpsConfig", json::object()}};
-  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("mpsConfig"));
-  config["kind"] = "VfioDeviceConfig";
-  EXPECT_THAT(refusal_of(configured(config)), HasSubstr("'VfioDeviceConfig'"));
-  EXPECT_NE(refusal_of(configured("text")), "");
-  EXPECT_NE(refusal_of(configured(nullptr)), "");
-}
-
-TEST(ClaimConfiguration, OfOthersIsTheirs) {
-  auto claim = configured("whatever");
-  claim["status"]["allocation"]["devices"]["config"][0]["opaque"]["driver"] = "nic.example.com";
-  EXPECT_EQ(refusal_of(claim), "");
-}
-
 }  // namespace
 }  // namespace drover::kube::dra

@@ -82,7 +82,8 @@ ClaimFolders files_of(const DriverOptions& options) {
 
 struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-       std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
+       std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig,
+       std::shared_ptr<ClaimSharing> sharing)
       : options(std::move(given)),
         preparer({.driver = options.driver,
                   .pool = options.node,
@@ -90,6 +91,7 @@ struct Driver::Impl {
                   .files = std::make_shared<ClaimFolders>(files_of(options)),
                   .edits = std::move(edits),
                   .mig = std::move(mig),
+                  .sharing = std::move(sharing),
                   .take = options.take,
                   .warn = options.warn}),
         publisher(std::move(slices), options.driver, options.node),
@@ -259,9 +261,10 @@ struct Driver::Impl {
 };
 
 Driver::Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-               std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig)
+               std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig,
+               std::shared_ptr<ClaimSharing> sharing)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(claims), std::move(slices), std::move(edits),
-                                   std::move(mig))) {}
+                                   std::move(mig), std::move(sharing))) {}
 
 Driver::~Driver() = default;
 

@@ -58,9 +58,10 @@ class Driver {
  public:
   /// `edits` says how containers are edited for the GPUs of the view now; called from any thread, one at a
   /// time.
-  /// `mig` may be null where no GPU is in MIG mode.
+  /// `mig` may be null where no GPU is in MIG mode, and `sharing` where nothing is arranged on the machine.
   Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-         std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig = nullptr);
+         std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig = nullptr,
+         std::shared_ptr<ClaimSharing> sharing = nullptr);
   /// Waits for calls that are under way. The slices stay: a driver that starts again finds its claims as they
   /// were.
   ~Driver();

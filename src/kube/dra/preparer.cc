@@ -8,6 +8,7 @@
 #include "base/shorten.h"
 #include "cdi/write.h"
 #include "kube/client/object.h"
+#include "kube/dra/claim_sharing.h"
 
 namespace drover::kube::dra {
 
@@ -98,6 +99,7 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
     const bool made = known.mig && !known.fixed && !device.admin;
     claim.devices.push_back({std::move(device), known.uuid, known.mig, made});
   }
+  DROVER_TRY(claim.sharing, arrangement_of(claim));
   return claim;
 }
 
@@ -106,7 +108,7 @@ Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
   if (const auto known = book_.find(uid); known != book_.end()) return known->second;
   DROVER_CHECK_OK(check_free(book_, claim, *gpus()));
   DROVER_CHECK_OK(check_places(claim));
-  const bool makes = !claim.made().empty();
+  const bool makes = !claim.made().empty() || !claim.sharing.empty();
   // What cannot be written into a specification is not taken; only what has to be made first is tried.
   auto specification = makes ? Result<std::string>() : specification_of(claim);
   if (!specification) return Failure(std::move(specification).error());
@@ -148,6 +150,15 @@ Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const
     if (!device.mig || !options_.mig) continue;
     DROVER_TRY(edits.of_mig[device.allocated.device],
                device.made ? options_.mig->make(*device.mig) : options_.mig->find(*device.mig));
+  }
+  if (!claim.sharing.empty()) {
+    if (!options_.sharing)
+      return fail(ErrorKind::kUnsupported, "nothing can be arranged here for those who share a GPU");
+    DROVER_TRY(const auto shared, options_.sharing->make(claim.reference.uid, claim.sharing));
+    // Containers may have other requests of the claim, and their programs no daemon.
+    if (const auto& mps = claim.sharing.mps)
+      for (const auto& uuid : mps->gpus)
+        if (const auto gpu = edits.of_gpu.find(uuid); gpu != edits.of_gpu.end()) gpu->second.append(shared);
   }
   DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
   return cdi::write_specification(specification);
@@ -202,6 +213,9 @@ Status Preparer::forget(const std::string& uid) {
       left_.insert(part);
       if (options_.warn) options_.warn(to_string(gone.error()));
     }
+  if (const auto found = book_.find(uid);
+      found != book_.end() && !found->second.sharing.empty() && options_.sharing)
+    DROVER_CHECK_OK(options_.sharing->undo(uid));
   const auto known = book_.extract(uid);
   if (known.empty()) return {};
   if (auto written = write_checkpoint(); !written) {
@@ -238,6 +252,9 @@ Status Preparer::take_stock() {
   }
   if (!specifications.empty()) DROVER_CHECK_OK(adopt_orphans(specifications));
   const std::scoped_lock lock(mutex_);
+  std::set<std::string> uids;
+  for (const auto& [uid, claim] : book_) uids.insert(uid);
+  if (options_.sharing) DROVER_CHECK_OK(options_.sharing->keep_only(uids));
   return take();  // no more than is in the book now
 }
 

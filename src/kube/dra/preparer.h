@@ -45,6 +45,19 @@ class MigInstances {
   virtual Status destroy(const gpu::MigPart& part) = 0;
 };
 
+/// What is arranged on the machine for those who share the GPUs of a claim, until it is undone. Thread safe.
+class ClaimSharing {
+ public:
+  virtual ~ClaimSharing() = default;
+  /// How containers with its GPUs that have MPS are edited. The same again does what is missing. kConflict
+  /// while another claim has something else of one of the GPUs.
+  virtual Result<cdi::Edits> make(const std::string& uid, const share::Arrangement& arrangement) = 0;
+  /// For a claim that has nothing it does nothing.
+  virtual Status undo(const std::string& uid) = 0;
+  /// Undoes it for all claims but these.
+  virtual Status keep_only(const std::set<std::string>& uids) = 0;
+};
+
 struct PreparerOptions {
   std::string driver;
   std::string pool;
@@ -52,7 +65,8 @@ struct PreparerOptions {
   std::shared_ptr<ClaimFiles> files;
   /// Called while others wait.
   std::function<Result<GpuEdits>()> edits;
-  std::shared_ptr<MigInstances> mig = nullptr;  ///< may be absent, where no GPU is in MIG mode
+  std::shared_ptr<MigInstances> mig = nullptr;      ///< may be absent, where no GPU is in MIG mode
+  std::shared_ptr<ClaimSharing> sharing = nullptr;  ///< may be absent: then nothing can be arranged
   /// Claims have these GPUs, by UUID, from now on, and no others; administrators' are not among them. Asked
   /// before a claim gets any; may refuse what is new. May be absent.
   std::function<Status(const std::set<std::string>& uuids)> take;

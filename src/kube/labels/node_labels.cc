@@ -147,7 +147,7 @@ class LabelWriter {
     vendors("mig.capable", std::ranges::any_of(devices(), [](const gpu::Device& device) {
               return device.mig != gpu::MigMode::kUnsupported;
             }));
-    vendors("mps.capable", false);  // nothing is shared by MPS here
+    vendors("mps.capable", std::ranges::any_of(config_.shares, &ShareRule::mps));
     if (const auto clique = clique_of(devices()); !clique.empty()) vendors("gpu.clique", clique);
     vendors("vgpu.present", std::ranges::any_of(devices(), is_virtual));
   }
@@ -201,7 +201,7 @@ class LabelWriter {
     if (!product.empty()) of(resource, "product", product + suffix);
     of(resource, "count", count);
     of(resource, "replicas", share == nullptr ? 1 : share->replicas);
-    of(resource, "sharing-strategy", share == nullptr ? "none" : "time-slicing");
+    of(resource, "sharing-strategy", share == nullptr ? "none" : share->mps ? "mps" : "time-slicing");
   }
 
   const ShareRule* share_of(std::string_view resource) const {

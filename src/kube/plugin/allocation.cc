@@ -81,6 +81,12 @@ bool names_cdi_devices(const PluginConfig& config) {
   return uses(config, ListStrategy::kCdiCri) || uses(config, ListStrategy::kCdiAnnotations);
 }
 
+void add_mps(const share::MpsPlaces& places, ContainerGrant& grant) {
+  grant.environment[share::kMpsPipeVariable] = share::kMpsPipe;
+  grant.mounts.push_back({share::kMpsPipe, places.pipe, false});
+  grant.mounts.push_back({share::kMpsShm, places.shm, true});
+}
+
 ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,
                      const std::string& unique) {
   Grant made(config, parts);

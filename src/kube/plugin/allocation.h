@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/device_node.h"
 #include "kube/plugin/config.h"
+#include "share/mps_daemons.h"
 
 namespace drover::kube {
 
@@ -57,6 +58,9 @@ struct GrantedGpu {
   gpu::Device device;                  ///< or a MIG device
   std::vector<gpu::DeviceNode> nodes;  ///< its own
 };
+
+/// For a container whose GPU is shared by MPS: where the daemon is.
+void add_mps(const share::MpsPlaces& places, ContainerGrant& grant);
 
 /// `unique` tells this container's annotation from those of others.
 ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,

@@ -16,6 +16,7 @@ namespace drover::kube {
 namespace {
 
 constexpr int kMostReplicas = 1000;
+constexpr int kMostMpsClients = 48;
 constexpr std::size_t kLongestLabel = 63;
 constexpr std::size_t kLongestDomain = 253;
 constexpr std::array<std::string_view, 4> kStrategyWords = {"envvar", "volume-mounts", "cdi-annotations",
@@ -120,26 +121,47 @@ class Reader {
   }
 
   void read_sharing(Decoder& sharing) {
-    if (sharing.value("mps") != nullptr)
-      sharing.mistake("mps", "is not there", "use timeSlicing, or claims with shares of memory");
-    if (auto slicing = sharing.object("timeSlicing")) {
-      const bool rename = slicing->boolean("renameByDefault").value_or(false);
+    auto slicing = sharing.object("timeSlicing");
+    auto mps = sharing.object("mps");
+    if (slicing && mps) sharing.mistake("mps", "cannot stand beside timeSlicing", "choose one of the two");
+    if (slicing) {
       config().refuse_several_shares = slicing->boolean("failRequestsGreaterThanOne").value_or(false);
-      for (auto& resource : slicing->objects("resources")) read_share(resource, rename);
-      slicing->finish();
+      read_shares(*slicing, false);
     }
+    if (mps) read_mps(*mps);
     sharing.finish();
   }
 
-  void read_share(Decoder& decoder, bool rename_by_default) {
+  void read_mps(Decoder& mps) {
+    // A program is a client of one daemon, and each GPU has its own.
+    config().refuse_several_shares = mps.boolean("failRequestsGreaterThanOne").value_or(true);
+    if (!config().refuse_several_shares)
+      mps.mistake("failRequestsGreaterThanOne", "must be true with MPS",
+                  "leave it out: a container has one replica at most");
+    if (config().mig != MigStrategy::kNone)
+      mps.mistake("resources", "cannot be shared by MPS with migStrategy",
+                  "parts of a GPU in MIG mode have no MPS here");
+    read_shares(mps, true);
+  }
+
+  void read_shares(Decoder& sharing, bool by_mps) {
+    const bool rename = sharing.boolean("renameByDefault").value_or(false);
+    for (auto& resource : sharing.objects("resources")) read_share(resource, rename, by_mps);
+    sharing.finish();
+  }
+
+  void read_share(Decoder& decoder, bool rename_by_default, bool by_mps) {
     ShareRule rule;
+    rule.mps = by_mps;
     rule.resource = read_resource_name(decoder, "name");
     const auto& names = config().resources;
     if (rule.resource.empty())
       decoder.mistake("name", "is missing");
     else if (std::ranges::find(names, rule.resource, &ResourceRule::name) == names.end())
       decoder.mistake("name", fmt::format("'{}' is none of the resources", rule.resource));
-    rule.replicas = static_cast<int>(decoder.integer("replicas", 2, kMostReplicas).value_or(2));
+    // NVIDIA's limit of the clients of a daemon.
+    const auto most = by_mps ? kMostMpsClients : kMostReplicas;
+    rule.replicas = static_cast<int>(decoder.integer("replicas", 2, most).value_or(2));
     rule.rename = read_resource_name(decoder, "rename");
     if (rule.rename.empty() && rename_by_default) rule.rename = rule.resource + ".shared";
     read_devices(decoder, rule);

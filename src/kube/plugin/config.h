@@ -14,6 +14,8 @@
 //     timeSlicing:
 //       renameByDefault: true
 //       resources: [{name: nvidia.com/gpu, replicas: 4}]
+//     mps:                                                  # instead of timeSlicing
+//       resources: [{name: nvidia.com/gpu, replicas: 4}]
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -49,6 +51,7 @@ struct ShareRule {
   int replicas = 2;
   std::string rename;                ///< what it is offered as; "" for its own name
   std::vector<std::string> devices;  ///< UUIDs or indices of the GPUs that are shared; empty: all
+  bool mps = false;                  ///< by MPS, which limits what each has of the GPU
 
   bool operator==(const ShareRule&) const = default;
 };

@@ -61,6 +61,18 @@ TEST(PluginConfig, NamesModelsAndSharesSomeOfTheGpus) {
               ElementsAre(ShareRule{"lab.example/a100", 2, "lab.example/a100-part", {"0", "GPU-1"}}));
 }
 
+TEST(PluginConfig, SharesByMps) {
+  const auto config = decoded(Json::parse(R"({"version": "v1", "sharing": {"mps": {"renameByDefault": true,
+    "resources": [{"name": "nvidia.com/gpu", "replicas": 4, "devices": ["GPU-1"]}]}}})"));
+  EXPECT_TRUE(config.refuse_several_shares);
+  EXPECT_THAT(config.shares,
+              ElementsAre(ShareRule{"nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {"GPU-1"}, true}));
+  EXPECT_THAT(refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed"}, "sharing": {"mps":
+    {"failRequestsGreaterThanOne": false, "resources": []}}})")),
+              ::testing::AllOf(HasSubstr("/sharing/mps/failRequestsGreaterThanOne"),
+                               HasSubstr("/sharing/mps/resources")));
+}
+
 TEST(PluginConfig, TellsWhatHasNoEffect) {
   const auto loaded = decode_plugin_config(
       {{"version", "v1"}, {"flags", {{"mofedEnabled", true}, {"plugin", {{"nvidiaCTKPath", "/x"}}}}}},
@@ -72,11 +84,12 @@ TEST(PluginConfig, TellsWhatHasNoEffect) {
 TEST(PluginConfig, RefusesMistakesAllAtOnce) {
   const auto said = refused(Json::parse(R"({"version": "v2", "flags": {"migStrategy": "some", "plugin":
     {"deviceListStrategy": "cdi", "passDeviceSpec": true}}, "resources": {"gpus": [{"name": "bad name"}]},
-    "sharing": {"mps": {}, "timeSlicing": {"resources": [{"name": "nvidia.com/other", "replicas": 1,
-    "devices": [-1]}]}}})"));
-  for (const auto* part : {"/version", "/flags/migStrategy", "/flags/plugin/deviceListStrategy",
-                           "passDeviceSpec", "/resources/gpus/0/name", "/resources/gpus/0/pattern",
-                           "/sharing/mps", "/sharing/timeSlicing/resources/0/name", "replicas", "devices"})
+    "sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 49}]}, "timeSlicing": {"resources":
+    [{"name": "nvidia.com/other", "replicas": 1, "devices": [-1]}]}}})"));
+  for (const auto* part :
+       {"/version", "/flags/migStrategy", "/flags/plugin/deviceListStrategy", "passDeviceSpec",
+        "/resources/gpus/0/name", "/resources/gpus/0/pattern", "/sharing/mps",
+        "/sharing/mps/resources/0/replicas", "/sharing/timeSlicing/resources/0/name", "replicas", "devices"})
     EXPECT_THAT(said, HasSubstr(part));
 }
 

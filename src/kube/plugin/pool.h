@@ -22,6 +22,7 @@
 #include "kube/plugin/preferred.h"
 #include "kube/plugin/resources.h"
 #include "kube/plugin/usage.h"
+#include "share/mps_daemons.h"
 
 namespace drover::kube {
 
@@ -41,10 +42,12 @@ class Pool {
   /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent, as
   /// `hint`, which is asked when the kubelet chooses among whole GPUs; it may block, and tell what it saw().
   /// So may `keep_set`, which is called before a container is made with a set of GPUs whose CDI device it is
-  /// told by; without it there is none.
+  /// told by; without it there is none. And so may `share`, which is called before a container is made with
+  /// a GPU that is shared by MPS; without it none can be.
   explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {},
                 std::function<DeviceHint(const DeviceQuestion&)> hint = {},
-                std::function<Status(const GpuSet&)> keep_set = {});
+                std::function<Status(const GpuSet&)> keep_set = {},
+                std::function<Result<share::MpsPlaces>(const MpsShare&)> share = {});
 
   void update(PoolFacts facts);
   /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
@@ -80,7 +83,7 @@ class Pool {
 
   /// Whether start() is to be asked: a GPU may be somebody's under another name, or by a claim, or what the
   /// container is told by may be gone.
-  bool is_asked_at_start() const { return has_rivals_ || keep_set_ != nullptr; }
+  bool is_asked_at_start() const { return has_rivals_ || keep_set_ != nullptr || share_ != nullptr; }
   /// A container is about to start with what it was given, perhaps long ago and by a kubelet that has been
   /// started again since: it tells of such a container only later. kConflict when somebody else has one of
   /// them by now.
@@ -95,12 +98,15 @@ class Pool {
   Result<ContainerGrant> take(const std::string& resource, const std::vector<std::string>& ids);
   Status take_again(const std::string& resource, const std::vector<std::string>& ids);
   Status keep_set(const std::vector<std::string>& ids) const;
+  Result<std::optional<share::MpsPlaces>> shared(const std::string& resource,
+                                                 const std::vector<std::string>& ids) const;
 
   const PluginConfig config_;
   const bool has_rivals_;
   const std::function<void()> used_;
   const std::function<DeviceHint(const DeviceQuestion&)> hint_;
   const std::function<Status(const GpuSet&)> keep_set_;
+  const std::function<Result<share::MpsPlaces>(const MpsShare&)> share_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;

@@ -14,6 +14,7 @@ namespace {
 struct Form {
   std::string name;
   int replicas = 0;  ///< 0: as a whole
+  bool mps = false;
 };
 
 bool names_device(const std::vector<std::string>& names, const gpu::Device& device) {
@@ -25,8 +26,8 @@ bool names_device(const std::vector<std::string>& names, const gpu::Device& devi
 Form form_of(const gpu::Device& device, const ResourceRule& rule, const PluginConfig& config) {
   for (const auto& share : config.shares)
     if (share.resource == rule.name && names_device(share.devices, device))
-      return {share.rename.empty() ? rule.name : share.rename, share.replicas};
-  return {rule.name, 0};
+      return {share.rename.empty() ? rule.name : share.rename, share.replicas, share.mps};
+  return {rule.name, 0, false};
 }
 
 std::string trouble_of(const gpu::Device& device, const std::string& resource, const Holders& holders,
@@ -49,6 +50,23 @@ OfferedResource& resource_named(std::vector<OfferedResource>& resources, const s
 
 std::string_view uuid_in(std::string_view device_id) {
   return device_id.substr(0, device_id.find("::"));
+}
+
+std::optional<MpsShare> mps_share_of(const gpu::Device& device, const std::string& resource,
+                                     const PluginConfig& config) {
+  constexpr int kAll = 100;
+  constexpr unsigned kBitsOfMib = 20;
+  for (const auto& rule : config.resources) {
+    if (!matches(rule.pattern, device.model)) continue;
+    const auto form = form_of(device, rule, config);
+    if (form.name != resource) continue;
+    if (!form.mps) return std::nullopt;
+    MpsShare share{device.uuid, kAll / form.replicas, std::nullopt};
+    if (device.memory_bytes)
+      share.memory_mib = (*device.memory_bytes / static_cast<unsigned>(form.replicas)) >> kBitsOfMib;
+    return share;
+  }
+  return std::nullopt;
 }
 
 std::vector<OfferedResource> offer(const gpu::Inventory& inventory, const PluginConfig& config,

@@ -5,6 +5,7 @@
 // others. Pure.
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,6 +37,19 @@ struct OfferedResource {
 
 /// The UUID in the id of a device; the id itself when it is no replica.
 std::string_view uuid_in(std::string_view device_id);
+
+/// A GPU whose users are clients of an MPS daemon, and what each of them gets of it.
+struct MpsShare {
+  std::string uuid;
+  int threads = 0;                          ///< percent of its multiprocessors
+  std::optional<std::uint64_t> memory_mib;  ///< absent when the GPU's is not known
+
+  bool operator==(const MpsShare&) const = default;
+};
+
+/// As which GPU has the resource of that name; nullopt when it is not shared by MPS.
+std::optional<MpsShare> mps_share_of(const gpu::Device& device, const std::string& resource,
+                                     const PluginConfig& config);
 
 /// Which resources' devices are in use: UUID of a GPU → names of the resources.
 using Holders = std::map<std::string, std::set<std::string>, std::less<>>;
