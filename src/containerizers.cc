@@ -71,9 +71,9 @@ Result<Containerizers> make_containerizers(const cli::ServeOptions& options, ima
   Containerizers made;
   auto launching = launcher_options(options, images);
   launching.unlimit_memory = [&limits](const auto& group, const auto& gpus) { limits.unlimit(group, gpus); };
-  DROVER_TRY(auto oci, container::OciLauncher::create(
-                           {options.state, options.runtime, std::move(launching),
-                            [](const std::string& line) { spdlog::warn("{}", line); }}));
+  DROVER_TRY(auto oci,
+             container::OciLauncher::create({options.state, options.runtime, std::move(launching),
+                                             [](const std::string& line) { spdlog::warn("{}", line); }}));
   DROVER_TRY(auto configured, container::parse_containerizers(options.containerizers));
   if (uses(configured, container::ContainerizerKind::kOci)) {
     DROVER_TRY(made.runtime, working_runtime(oci->runtimes(), !options.runtime.empty()));

@@ -42,7 +42,7 @@ Result<Hardware> Hardware::open(const HardwareOptions& options) {
   if (hardware.program_.empty()) {
     DROVER_TRY(hardware.program_, executable_path());
   }
-  hardware.guard_ = driver::find_guard().value_or(driver::Guard{});
+  hardware.guard_ = options.guard.empty() ? driver::find_guard().value_or(driver::Guard{}) : options.guard;
   if (options.simulate.empty()) {
     DROVER_TRY(hardware.host_, gpu::host_facts(options.state));
   } else {

@@ -37,6 +37,7 @@ struct HardwareOptions {
   std::string host_driver_root;  ///< the driver root's path on the host, where this process sees another one
   std::vector<std::string> allowed_devices;  ///< what of them who may have: cdi/allowed.h
   std::string hook_program;  ///< what CDI specifications name, on the host; "" for this program
+  driver::Guard guard;       ///< on the host; none for the one of this program
 };
 
 class Hardware {
@@ -52,6 +53,10 @@ class Hardware {
   /// kernel runs another driver than it is of, which works once nobody holds the old one any more. A driver
   /// that does not let it be loaded holds nobody up for longer than some seconds.
   gpu::SharedNvml shared_nvml() const;
+  /// None where it is not installed.
+  const driver::Guard& guard() const { return guard_; }
+  /// What runs the hooks of CDI specifications, on the host.
+  const std::string& hook_program() const { return program_; }
   const gpu::HostFacts& host() const { return host_; }
   /// Where the GPUs' nodes are on the machine now: /dev, unless they are simulated, or only below the driver
   /// root, where a driver container makes them.

@@ -58,8 +58,9 @@ Result<container::MemoryLimiter> MemoryLimits::limiter(const std::vector<share::
     return {};
   }));
   return [hardware = hardware_, limits](const std::string& group) {
-    return within_patience(
-        hardware, [group, limits](const gpu::Nvml& nvml) { return share::limit_memory(nvml, group, limits); });
+    return within_patience(hardware, [group, limits](const gpu::Nvml& nvml) {
+      return share::limit_memory(nvml, group, limits);
+    });
   };
 }
 

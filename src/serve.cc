@@ -31,6 +31,7 @@
 #include "placement/decision.h"
 #include "serve_cluster.h"
 #include "share/watch.h"
+#include "share_facts.h"
 #include "store/state_folder.h"
 #include "strangers.h"
 #include "task_processes.h"
@@ -39,11 +40,6 @@
 
 namespace drover {
 namespace {
-
-share::Punishment punishment_of(std::string_view offence) {
-  using enum share::Punishment;
-  return offence == "kill" ? kKill : offence == "report" ? kReport : kKillGuarded;
-}
 
 share::TimeShares time_shares_of(std::string_view time) {
   using enum share::TimeShares;
@@ -201,7 +197,8 @@ class MachineDaemon {
       auto usage = usage_.sample(inventory.devices);
       boost::asio::post(daemon_.context(), [this, inventory, usage = std::move(usage), done] {
         metrics::MachineFacts facts{name_, inventory, watch_->health(), usage, {}, {}, {}};
-        add_shares(shares_->figures(), facts);
+        const auto owner_of = [](const std::string& task) { return metrics::Owner{{"task_id", task}}; };
+        add_shares(shares_->figures(), owner_of, facts);
         done(std::move(facts));
       });
     });
@@ -211,39 +208,6 @@ class MachineDaemon {
     std::map<std::string, std::string> folders;
     for (const auto& id : tasks) folders[id] = fmt::format("{}/tasks/{}", options_.state, id);
     return folders;
-  }
-
-  static std::optional<metrics::ShareFacts::Turns> turns_of(const share::Figures& figures,
-                                                            const std::string& task,
-                                                            const share::Account& account) {
-    using Seconds = std::chrono::duration<double>;
-    for (const auto& [gpu, turns] : figures.turns)
-      if (gpu == account.allowance.gpu && turns.name == task)
-        return metrics::ShareFacts::Turns{Seconds(turns.held).count(), Seconds(turns.lent).count(),
-                                          Seconds(turns.busy).count(), turns.overruns};
-    return std::nullopt;
-  }
-
-  static std::optional<std::uint64_t> charged(const share::Figures& figures, const std::string& task,
-                                              const share::Account& account) {
-    const auto found = figures.charged.find(task);
-    if (found == figures.charged.end()) return std::nullopt;
-    const auto of_gpu = found->second.find(account.allowance.gpu);
-    return of_gpu == found->second.end() ? std::nullopt : std::optional(of_gpu->second);
-  }
-
-  /// Those of a group have its share together.
-  static void add_shares(const share::Figures& figures, metrics::MachineFacts& facts) {
-    facts.unattributed = figures.unattributed;
-    for (const auto& account : figures.accounts)
-      for (const auto& task : account.allowance.tasks)
-        facts.shares[account.allowance.gpu].push_back({.owner = {{"task_id", task}},
-                                                       .tier = account.allowance.tier,
-                                                       .limit_bytes = account.allowance.bytes,
-                                                       .overruns = account.overruns,
-                                                       .offences = account.offences,
-                                                       .charged_bytes = charged(figures, task, account),
-                                                       .turns = turns_of(figures, task, account)});
   }
 
   const cli::ServeOptions& options_;

@@ -15,7 +15,7 @@ CONFIG = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": "n
 # Everything that is not as by default.
 EVERYTHING = {
     "fullnameOverride": "gpus", "image": {"repository": "registry.test/team/drover", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always"},
-    "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "config": CONFIG, "keepSandboxes": "12h",
+    "imagePullSecrets": [{"name": "key"}], "driverName": "gpu.drover.test", "claimSharing": "share", "shareBy": "limits", "shareOffence": "report", "config": CONFIG, "keepSandboxes": "12h",
     "report": {"conditions": False, "featureFile": "/etc/features/drover"}, "health": {"disable": "13,31", "enable": "79"},
     "log": {"level": "warning", "format": "json"}, "metrics": {"enabled": True, "port": 9401}, "healthPort": 9403, "driverRoot": "/run/nvidia/driver",
     "stateFolder": "/var/lib/drover-state",
@@ -65,7 +65,7 @@ class ChartTest(unittest.TestCase):
     def test_every_value_is_heard(self):
         rendered = self.helm.template(values=EVERYTHING)
         for line in ("name: gpus", "image: registry.test/team/drover@sha256:" + "0" * 64, "- --driver-name=gpu.drover.test",
-                     "- --claim-sharing=share", "- --disable-health-checks=13,31", "- --enable-health-checks=79",
+                     "- --claim-sharing=share", "- --share-by=limits", "- --share-offence=report", "- --disable-health-checks=13,31", "- --enable-health-checks=79",
                      "- --report=labels,events", "- --feature-file=/etc/features/drover", "- {name: features, mountPath: /etc/features}",
                      "- --host-driver-root=/run/nvidia/driver", "hostPath: {path: /run/nvidia/driver, type: DirectoryOrCreate}",
                      "- {name: state, mountPath: /var/lib/drover-state}", "hostPath: {path: /var/lib/k0s/kubelet/device-plugins, type: Directory}",

@@ -10,6 +10,8 @@ import tempfile
 import unittest
 
 import drover
+import test_cdi
+import test_guard
 
 CUDA_CHECK = drover.built("cuda_check")
 LIBRARIES = drover.BUILD / "lib/drover/sim"
@@ -107,6 +109,53 @@ class MemoryLimitsTest(unittest.TestCase):
         (info, filled) = self.said(leaf, "info", "fill", 100)
         self.assertGreater(int(info.split()[2]), 80_000)
         self.assertEqual(filled, "filled 700")
+
+
+class UnifiedDaemon(drover.Daemon):
+    """On control groups of version 2 alone, whatever else the machine has."""
+
+    def command(self):
+        alone = 'umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", alone, "sh", *super().command()]
+
+
+class TaskTest(test_guard.SharesTest):
+    kind_of_daemon = UnifiedDaemon
+    profile = "h100-615"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.image = test_cdi.make_image(cls.daemon.folder / "image", cls.daemon.probe,
+                                        libraries_for=(CUDA_CHECK, *test_guard.LIBRARIES), files=[("cuda_check", CUDA_CHECK.read_bytes())])
+        record = cls.daemon.wait_until_final(cls.daemon.submit(command=["true"]))
+        if record["state"] != "finished":
+            raise unittest.SkipTest(f"no container starts on control groups of version 2 alone here: {record['reason']}")
+
+    def submit(self, *words, **how):
+        how = {"gpu_share": "8GiB", "image": self.image, **how}
+        return self.daemon.submit(command=["/cuda_check", *map(str, words)], **how)
+
+    def test_the_driver_itself_refuses_who_goes_round_the_guard(self):
+        for how in ({}, {"share_by": "kernel"}):
+            with self.subTest(how):
+                self.assertEqual(self.memory(**how)[1], test_guard.SHARE)
+                self.assertEqual(self.run_to_end("hold", test_guard.SHARE, env={"CUDA_LIBRARY": test_guard.BEHIND}, **how)[1], 2)
+        task = self.hold(100)
+        self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "hard")
+        self.assertIn("(hard)", self.daemon.cli("ps").out)
+
+    def test_whom_only_the_guard_is_to_hold_the_driver_does_not(self):
+        self.hold(test_guard.SHARE + 1024, env={"CUDA_LIBRARY": test_guard.BEHIND}, share_by="none")
+
+    def test_a_killed_daemon_leaves_no_limit(self):
+        task = self.hold(100)
+        self.assertTrue((self.daemon.state / "tasks" / task / "limited").exists())
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "hard")
+        self.daemon.end_task(task)
+        drover.wait_for(lambda: not (self.daemon.state / "tasks" / task / "limited").exists(), "its limit to be taken away")
 
 
 if __name__ == "__main__":

@@ -104,6 +104,8 @@ struct KubeNodeOptions {
   std::vector<std::string> roles = {"device-plugin", "dra"};
   std::string driver = "gpu.nvidia.com";  ///< of claims
   std::string claim_sharing = "none";     ///< what claims may have a part of: "none", "memory" or "share"
+  std::string share_by = "auto";          ///< what keeps claims to it: "auto", "limits" or "none"
+  std::string share_offence = "auto";     ///< as of ServeOptions
   std::string state = "/var/lib/kubelet/plugins/drover";
   std::string kubelet = "/var/lib/kubelet";  ///< the kubelet's root folder
   std::string config;                        ///< file, as NVIDIA's device plugin has it

@@ -83,7 +83,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kOtherPa
 }};
 
 /// What the daemon calls by the names of fields, in flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kFieldWords = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kFieldWords = {{
     {"gpu_compute_capability", "--gpu-cc"},
     {"gpu_memory", "--gpu-mem"},
     {"gpu_driver", "--gpu-driver"},

@@ -111,9 +111,9 @@ using workload::Ending;
 struct Running {
   pid_t pid = 0;  ///< first process of the container, in the host's numbering; 0: not known
   TimePoint started_at{};
-  std::string containerizer = "oci";    ///< by whom: "oci", "docker", "kubernetes"
-  std::string address = {};             ///< of its own; "": the machine's
-  std::string tier = {};                ///< of what holds it to its shares of GPUs (gpu/share_tier.h); "": nothing
+  std::string containerizer = "oci";  ///< by whom: "oci", "docker", "kubernetes"
+  std::string address = {};           ///< of its own; "": the machine's
+  std::string tier = {};  ///< of what holds it to its shares of GPUs (gpu/share_tier.h); "": nothing
   std::vector<std::string> parts = {};  ///< UUIDs of its MIG instances, in their order
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "driver/hook/hook.h"
 
@@ -59,6 +60,22 @@ cdi::Edits edits_of_files(const HostFiles& files, const std::string& program) {
   if (!files.libraries.empty())
     edits.hooks.push_back(hook(program, "update-ldcache", "--library", files.libraries));
   return edits;
+}
+
+std::vector<cdi::Mount> mounts_of_guard(const cdi::Edits& files, const Guard& guard) {
+  const auto behind = fmt::format("{}/{}", kContainerFolder, kBehindGuard);
+  std::vector<cdi::Mount> mounts;
+  std::ranges::copy_if(files.mounts, std::back_inserter(mounts), [&](const cdi::Mount& mount) {
+    return mount.container_path.starts_with(behind) ||
+           std::ranges::find(guard, mount.host_path, &GuardLibrary::source) != guard.end();
+  });
+  return mounts;
+}
+
+cdi::Hook guard_hook(const std::vector<cdi::Mount>& mounts, const std::string& program) {
+  std::vector<std::string> checked;
+  for (const auto& mount : mounts) checked.push_back(mount.host_path + "::" + mount.container_path);
+  return hook(program, "check-guard", "--mount", std::move(checked));
 }
 
 Result<cdi::Specification> cdi_specification(const CdiInput& input) {

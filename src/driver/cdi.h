@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cdi/specification.h"
+#include "driver/guard.h"
 #include "driver/host_files.h"
 #include "gpu/device.h"
 #include "gpu/device_node.h"
@@ -21,6 +22,11 @@ cdi::Edits edits_of_nodes(const std::vector<gpu::DeviceNode>& nodes, const std::
 
 /// Mounts of the driver's files, and the hooks that make them be found. `program` is Drover's, absolute.
 cdi::Edits edits_of_files(const HostFiles& files, const std::string& program);
+
+/// Of the mounts of files that are behind a guard (guard.h), those of the guard, and of what it needs.
+std::vector<cdi::Mount> mounts_of_guard(const cdi::Edits& files, const Guard& guard);
+/// Refuses a container in which any of these mounts is not what is at its place.
+cdi::Hook guard_hook(const std::vector<cdi::Mount>& mounts, const std::string& program);
 
 struct CdiInput {
   gpu::Inventory inventory;

@@ -111,6 +111,19 @@ TEST(CdiTest, HooksAreDroversOwnAndGetNothingOfTheContainersEnvironment) {
             json({"drover", "cdi-hook", "update-ldcache", "--library", "/usr/lib/libcuda.so.1"}));
 }
 
+TEST(CdiTest, TheMountsOfAGuardAreLookedAt) {
+  const auto files = edits_of_files({.files = {{"/state/libcuda.so.1", "/usr/lib/libcuda.so.390.30"},
+                                               {"/host/libother.so", "/usr/lib/libother.so"},
+                                               {"/host/libcuda.so", "/usr/local/nvidia/guard/libbehind.so"}}},
+                                    "/hook");
+  const auto mounts = mounts_of_guard(files, {{"/state/libcuda.so.1", "libcuda.so.1", "libbehind.so"}});
+  const auto made = guard_hook(mounts, "/hook");
+  EXPECT_EQ(made.path, "/hook");
+  EXPECT_THAT(made.arguments, ElementsAre("drover", "cdi-hook", "check-guard", "--mount",
+                                          "/state/libcuda.so.1::/usr/lib/libcuda.so.390.30", "--mount",
+                                          "/host/libcuda.so::/usr/local/nvidia/guard/libbehind.so"));
+}
+
 TEST(CdiTest, GpusInDevicesOfOthersAreFoundByTheirNumbers) {
   const std::vector<gpu::DeviceNode> gpus = {{"/dev/nvidia0", 120, 7}};
   const auto with = [](std::int64_t major, std::int64_t minor) {

@@ -73,10 +73,12 @@ Result<container::MemoryLimiter> memory_limiter(const Ports& ports, const contai
   std::vector<share::KernelLimit> limits;
   for (std::size_t i = 0; i < launch.gpu_shares.size(); ++i)
     limits.push_back({launch.gpu_uuids.at(i), launch.gpu_shares[i].memory_bytes});
-  auto limiter = ports.memory_limiter ? ports.memory_limiter(limits)
-                                      : fail(ErrorKind::kUnsupported, "The driver limits nobody's memory here");
-  if (limiter || insists) return limiter;
-  return {};
+  auto limiter = ports.memory_limiter
+                     ? ports.memory_limiter(limits)
+                     : fail(ErrorKind::kUnsupported, "The driver limits nobody's memory here");
+  if (limiter) return limiter;
+  if (!insists) return {};
+  return Failure(context(limiter.error(), "The driver cannot hold it to its share of a GPU's memory"));
 }
 
 Result<container::DriverSupply> guarded_supply(const Ports& ports, const container::Launch& launch) {

@@ -123,7 +123,25 @@ std::shared_ptr<kube::dra::MigInstances> KubeGpus::mig_instances() const {
   return std::make_shared<KubeMig>(*hardware_, [this] { return inventory(); });
 }
 
+Result<kube::dra::GpuEdits::Guarded> KubeGpus::guarded_edits() const {
+  DROVER_TRY(const auto supply, hardware_->driver_supply(true));
+  DROVER_TRY(const auto files, supply.files());
+  kube::dra::GpuEdits::Guarded guarded;
+  guarded.common = driver::edits_of_nodes(supply.control_devices, hardware_->device_folder());
+  guarded.common.append(files);
+  guarded.guard = driver::mounts_of_guard(files, hardware_->guard());
+  guarded.program = hardware_->hook_program();
+  return guarded;
+}
+
 Result<kube::dra::GpuEdits> KubeGpus::edits() const {
+  return plain_edits().map([&](kube::dra::GpuEdits&& edits) {
+    edits.guarded = guarded_edits();
+    return std::move(edits);
+  });
+}
+
+Result<kube::dra::GpuEdits> KubeGpus::plain_edits() const {
   kube::dra::GpuEdits edits;
   DROVER_TRY(const auto supply, hardware_->driver_supply());
   const auto& folder = hardware_->device_folder();
@@ -137,7 +155,7 @@ Result<kube::dra::GpuEdits> KubeGpus::edits() const {
 }
 
 Result<cdi::Specification> KubeGpus::plugin_specification(const kube::PluginDevices& devices) const {
-  DROVER_TRY(const auto all, edits());
+  DROVER_TRY(const auto all, plain_edits());
   cdi::Specification made;
   made.kind = kube::kPluginCdiKind;
   made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};

@@ -33,6 +33,7 @@ class KubeGpus {
   std::map<std::string, gpu::MigGpu> mig() const { return watch_.sight().mig; }
   /// What is known of their health now.
   gpu::Health health() const { return watch_.health(); }
+  gpu::SharedNvml nvml() const { return hardware_->shared_nvml(); }
   /// What they do now, by UUID; waits for those that are slow, but not for long.
   std::map<std::string, gpu::GpuUsage> usage() { return usage_.sample(inventory().devices); }
   /// The same for one who asks again and again what was done meanwhile: nobody else asks here.
@@ -57,6 +58,8 @@ class KubeGpus {
   std::shared_ptr<kube::dra::MigInstances> mig_instances() const;
 
  private:
+  Result<kube::dra::GpuEdits> plain_edits() const;
+  Result<kube::dra::GpuEdits::Guarded> guarded_edits() const;
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
 

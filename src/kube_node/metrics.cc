@@ -25,8 +25,12 @@ void KubeMetrics::Source<Value>::on_answer(Result<Value> answer) {
 }
 
 KubeMetrics::KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus,
-                         http::Page healthz)
-    : options_(options), version_(std::move(version)), gpus_(gpus), healthz_(std::move(healthz)) {}
+                         const KubeShares& shares, http::Page healthz)
+    : options_(options),
+      version_(std::move(version)),
+      gpus_(gpus),
+      shares_(shares),
+      healthz_(std::move(healthz)) {}
 
 Status KubeMetrics::listen() {
   const std::lock_guard lock(mutex_);
@@ -53,6 +57,7 @@ std::string KubeMetrics::page() {
                                       kubelet_.last.value_or(std::vector<kube::ContainerUse>{}),
                                       runtime_.up ? runtime_.last : std::nullopt);
   machine.processes = metrics::read_processes("/proc", machine.usage, kube::owner_by_cgroup(running));
+  shares_.add_to(machine);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   auto families =
       kube::node_families({version_, kubelet_.up, runtime_.up, taken.count(), prepares_.samples()});

@@ -17,15 +17,17 @@
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/pod_resources.h"
 #include "kube_node/gpus.h"
+#include "kube_node/shares.h"
 #include "metrics/histogram.h"
 
 namespace drover {
 
 class KubeMetrics {
  public:
-  /// Serves nothing yet. `gpus` outlives it. `healthz`: whether the program lives, as of the page of that
-  /// name.
-  KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus, http::Page healthz);
+  /// Serves nothing yet. `gpus` and `shares` outlive it. `healthz`: whether the program lives, as of the page
+  /// of that name.
+  KubeMetrics(const cli::KubeNodeOptions& options, std::string version, KubeGpus& gpus,
+              const KubeShares& shares, http::Page healthz);
 
   /// Listens at the address of the options, unless it does already, or the options have none.
   Status listen();
@@ -47,6 +49,7 @@ class KubeMetrics {
   const cli::KubeNodeOptions options_;
   const std::string version_;
   KubeGpus& gpus_;
+  const KubeShares& shares_;
   const http::Page healthz_;
   metrics::Histogram prepares_{metrics::kDurations};
   Source<std::vector<kube::ContainerUse>> kubelet_;  ///< this and the next: page()'s

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,15 +33,19 @@
 #include "kube/plugin/whole_gpus.h"
 #include "kube/report/node_report.h"
 #include "kube/rpc/log.h"
+#include "kube_node/arrangements.h"
 #include "kube_node/checks.h"
 #include "kube_node/gpus.h"
+#include "kube_node/guard.h"
 #include "kube_node/hook.h"
 #include "kube_node/idle.h"
+#include "kube_node/lock.h"
 #include "kube_node/metrics.h"
 #include "kube_node/sandboxes.h"
 #include "kube_node/shares.h"
 #include "log_setup.h"
 #include "node.h"
+#include "workload/resource_fields.h"
 
 namespace drover {
 namespace {
@@ -78,28 +81,6 @@ Result<kube::PluginConfig> read_config(const std::string& file) {
   return std::move(loaded.config);
 }
 
-/// What only one process at a time may use.
-struct NodeLock {
-  UniqueFd state;
-  Directory kubelet;
-};
-
-/// During an upgrade the new one waits for the old one to end. It is ready by then, and looks often: pods
-/// that come in between are rejected by the kubelet. Of the kubelet's folders this one is there in every
-/// container of ours. nullopt when a signal came meanwhile.
-Result<std::optional<NodeLock>> lock_node(const Directory& state, const std::string& kubelet,
-                                          const EndSignals& signals) {
-  DROVER_TRY(auto file, state.open_file("lock", O_RDWR | O_CREAT, 0600));
-  DROVER_TRY(auto folder, Directory::create(kubelet + "/pod-resources", 0750));
-  bool told = false;
-  for (const int descriptor : {file.get(), folder.fd()})
-    for (; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; told = true) {
-      if (!told) spdlog::info("Another 'drover kube node' serves this node: waiting for it to end");
-      if (signals.came_within(20ms)) return std::nullopt;
-    }
-  return NodeLock{std::move(file), std::move(folder)};
-}
-
 Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options) {
   DROVER_TRY(auto config, kube::find_config(kube::ConfigSources::of_environment(options.kubeconfig)));
   return kube::ApiClient::open(std::move(config));
@@ -107,6 +88,11 @@ Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options)
 
 bool is_among(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
+}
+
+workload::ShareBy share_by_of(std::string_view word) {
+  const auto found = std::ranges::find(workload::kShareWays, word);
+  return static_cast<workload::ShareBy>(found - workload::kShareWays.begin());
 }
 
 kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
@@ -153,7 +139,7 @@ class Node {
             std::move(config), has_role(kDra), [this] { notify_claims(); },
             [this](const kube::DeviceQuestion& question) { return pods_.hint(question); },
             [this](const kube::GpuSet& gpus) { return sets_.add(gpus, kube::GpuSets::Clock::now()); },
-            [this](const kube::MpsShare& gpu) { return shares_->share(gpu); }) {
+            [this](const kube::MpsShare& gpu) { return arrangements_->share(gpu); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
     check_runtime();
@@ -180,7 +166,8 @@ class Node {
     periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
     periodic_tasks_.add("serving sandboxes", kKubeletPause, [this] { sandboxes_.serve(); });
     periodic_tasks_.add("measuring sandboxes", kSandboxPause, [this] { sandboxes_.tidy(); });
-    periodic_tasks_.add("keeping shared GPUs", kSharesPause, [this] { keep_shares(); });
+    periodic_tasks_.add("keeping shared GPUs", kSharesPause, [this] { keep_arrangements(); });
+    periodic_tasks_.add("keeping claims to their shares", kKubeletPause, [this] { keep_shares(); });
     periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
@@ -234,25 +221,27 @@ class Node {
     options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
                       : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
                                                           : kube::dra::Sharing::kWhole;
+    options.share_by = share_by_of(options_.share_by);
     options.info = info;
     options.warn = warn;
     options.prepared = [this](auto taken) { metrics_.prepared(taken); };
     options.take = [this](const std::set<std::string>& uuids) -> Status {
       DROVER_CHECK_OK(pool_.claim(uuids));
-      return shares_->make_way(uuids);
+      return arrangements_->make_way(uuids);
     };
     return options;
   }
 
-  share::HostShares::Options shares_options() {
+  share::HostShares::Options share_programs() {
     return {options_.state, [this] { return gpus_.sharing_programs(); }, warn};
   }
 
   /// Who has what by limits is known only when the kubelet has told.
-  void keep_shares() {
-    const auto kept = shares_->keep();
-    const auto dropped = users_known_ ? shares_->drop_unused([this] { return pool_.holders(); }) : Status();
-    shares_trouble_.report(kept ? dropped : kept);
+  void keep_arrangements() {
+    const auto kept = arrangements_->keep();
+    const auto dropped =
+        users_known_ ? arrangements_->drop_unused([this] { return pool_.holders(); }) : Status();
+    arrangements_trouble_.report(kept ? dropped : kept);
   }
 
   /// What an earlier process gave away, before anybody is given anything: containers go on without us.
@@ -354,6 +343,7 @@ class Node {
       if (!api) return;
       api_ = *api;
       if (reports) report_.reach(api_);
+      if (is_among(options_.report, "events")) shares_.reach(api_);
       if (chooses()) pods_.follow(api_);
     }
     if (api_) sandboxes_.tell(*api_);
@@ -374,7 +364,7 @@ class Node {
     auto driver = std::make_unique<kube::dra::Driver>(
         options, kube::dra::claims_at(api_, version),
         kube::dra::slices_at(api_, version, options.driver, options.node), [this] { return gpus_.edits(); },
-        gpus_.mig_instances(), shares_);
+        gpus_.mig_instances(), arrangements_);
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
     return {};
@@ -394,6 +384,20 @@ class Node {
       const std::lock_guard lock(mutex_);
       driver = std::move(driver_);
     }
+  }
+
+  void keep_shares() {
+    std::vector<kube::dra::ClaimShare> shares;
+    {
+      const std::lock_guard lock(mutex_);
+      if (driver_) shares = driver_->shares();
+    }
+    std::vector<kube::ContainerUse> uses;
+    {
+      const std::lock_guard lock(users_mutex_);
+      uses = users_.containers();
+    }
+    shares_trouble_.report(shares_.look(shares, uses));
   }
 
   void refresh_users() {
@@ -423,13 +427,14 @@ class Node {
   PeriodicTasks periodic_tasks_;  ///< asked by pages that are there for longer than what it repeats
   kube::NodeReport report_;       ///< ends after the GPUs, which tell it
   KubeGpus gpus_;
-  KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, healthz()};
+  KubeShares shares_{options_, gpus_, warn};
+  KubeMetrics metrics_{options_, DROVER_VERSION, gpus_, shares_, healthz()};
   kube::MigStrategy mig_strategy_;
   std::mutex users_mutex_;   ///< of look_at_users(), which may take a while
   kube::DeviceUsers users_;  ///< of look_at_users() alone
   kube::NodePods pods_;
   kube::GpuSets sets_{options_.cdi_folder};
-  std::shared_ptr<KubeShares> shares_ = std::make_shared<KubeShares>(shares_options());
+  std::shared_ptr<KubeArrangements> arrangements_ = std::make_shared<KubeArrangements>(share_programs());
   std::atomic<bool> users_known_ = false;
   kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
@@ -439,7 +444,7 @@ class Node {
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
       health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn},
-      sets_trouble_{warn}, shares_trouble_{warn};
+      sets_trouble_{warn}, shares_trouble_{warn}, arrangements_trouble_{warn};
   std::mutex mutex_;                             ///< of what follows
   std::string runtime_words_;                    ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";  ///< why claims are not served while there is no driver
@@ -469,6 +474,8 @@ Status run_node(cli::KubeNodeOptions options) {
   hardware_options.volume = false;  // the driver may come later
   hardware_options.host_driver_root = options.host_driver_root;
   DROVER_TRY(hardware_options.hook_program, place_cdi_hook(options.state));
+  DROVER_TRY(hardware_options.guard,
+             place_guard(options.state, kube::dra::shares_folder(options.kubelet, options.driver)));
   DROVER_TRY(auto hardware, Hardware::open(hardware_options));
   Node node(options, std::move(hardware), std::move(config), std::move(health));
   DROVER_TRY(const auto lock, lock_node(state, options.kubelet, signals));

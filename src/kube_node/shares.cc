@@ -1,49 +1,156 @@
 #include "kube_node/shares.h"
 
-#include "kube/dra/claim_sharing.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/units.h"
+#include "kube/usage/attribution.h"
+#include "kube/usage/claim_shares.h"
+#include "share_facts.h"
 
 namespace drover {
 namespace {
 
-const std::string kOfClaim = "claim-";
-const std::string kOfLimits = "limits-";
+constexpr std::chrono::seconds kRuntimePatience{2};
+
+bool is_same(const share::Shares& one, const share::Shares& other) {
+  return std::tie(one.gpus, one.allowances, one.guarded) ==
+         std::tie(other.gpus, other.allowances, other.guarded);
+}
 
 }  // namespace
 
-Result<cdi::Edits> KubeShares::make(const std::string& uid, const share::Arrangement& arrangement) {
-  DROVER_CHECK_OK(shares_.make(kOfClaim + uid, arrangement));
-  return arrangement.mps ? kube::dra::mps_edits(shares_.places(kOfClaim + uid)) : cdi::Edits();
+KubeShares::KubeShares(const cli::KubeNodeOptions& options, KubeGpus& gpus,
+                       std::function<void(const std::string&)> warn)
+    : options_(options),
+      gpus_(gpus),
+      warn_(std::move(warn)),
+      watch_([this] { return gpus_.nvml(); }, punishment_of(options.share_offence),
+             [this](std::vector<share::Verdict> verdicts) {
+               const std::lock_guard lock(mutex_);
+               std::ranges::move(verdicts, std::back_inserter(verdicts_));
+             }) {}
+
+void KubeShares::reach(std::shared_ptr<kube::Api> api) {
+  const std::lock_guard lock(mutex_);
+  if (events_) return;
+  api_ = std::move(api);
+  events_ = std::make_unique<kube::EventRecorder>(*api_, kube::EventSource{.host = options_.node_name},
+                                                  [this](const Error& error) { warn_(to_string(error)); });
 }
 
-Status KubeShares::undo(const std::string& uid) {
-  return shares_.undo(kOfClaim + uid);
+kube::EventRecorder* KubeShares::events() const {
+  const std::lock_guard lock(mutex_);
+  return events_.get();
 }
 
-Status KubeShares::keep_only(const std::set<std::string>& uids) {
-  return shares_.keep_only(
-      kOfClaim, [&](const std::string& owner) { return uids.contains(owner.substr(kOfClaim.size())); });
+Status KubeShares::look(const std::vector<kube::dra::ClaimShare>& claims,
+                        const std::vector<kube::ContainerUse>& uses) {
+  if (claims.empty() && watched_.gpus.empty()) return {};
+  DROVER_TRY(const auto running, kube::list_containers(options_.runtime_endpoint, kRuntimePatience));
+  auto shares =
+      kube::shares_of(gpus_.inventory(), claims, {options_.driver, options_.node_name}, uses, running);
+  bool is_news = !is_same(shares, watched_);
+  {
+    const std::lock_guard lock(mutex_);
+    is_news = is_news || running != running_;
+    running_ = running;
+  }
+  if (is_news) watch_.set(shares);
+  watched_ = std::move(shares);
+  // Whoever could not be told is told when the cluster is reached.
+  if (events() != nullptr) {
+    for (const auto& claim : claims)
+      if (std::ranges::find(told_, claim) == told_.end()) tell(claim);
+    told_ = claims;
+  }
+  judge();
+  return {};
 }
 
-Result<share::MpsPlaces> KubeShares::share(const kube::MpsShare& gpu) {
-  share::Arrangement wanted;
-  auto& limits = wanted.mps.emplace();
-  limits.gpus = {gpu.uuid};
-  limits.threads = gpu.threads;
-  if (gpu.memory_mib) limits.memory_mib[gpu.uuid] = *gpu.memory_mib;
-  DROVER_CHECK_OK(shares_.make(kOfLimits + gpu.uuid, wanted));
-  return shares_.places(kOfLimits + gpu.uuid);
+void KubeShares::tell(const kube::dra::ClaimShare& claim) const {
+  std::vector<std::string> parts;
+  for (const auto& limit : claim.limits)
+    parts.push_back(fmt::format("{} of {}", format_bytes(limit.bytes), in_words(limit.gpu)));
+  const auto share = fmt::format("{}", fmt::join(parts, ", "));
+  const bool guarded = !claim.pages.empty();
+  events()->record(
+      {.api_version = "resource.k8s.io/v1",
+       .kind = "ResourceClaim",
+       .name_space = claim.claim.namespace_name,
+       .name = claim.claim.name,
+       .uid = claim.claim.uid},
+      {.reason = guarded ? "ShareGuarded" : "ShareCounted",
+       .message =
+           guarded ? fmt::format("pods see as the whole card, and are refused more than, {}", share)
+                   : fmt::format("nothing holds pods to {}: the log of 'drover kube node' says why", share)});
 }
 
-Status KubeShares::drop_unused(const std::function<kube::Holders()>& holders) {
-  // Asked once for each that has a daemon: who is given the GPU meanwhile holds it before he asks for one.
-  return shares_.keep_only(kOfLimits, [&](const std::string& owner) {
-    return holders().contains(owner.substr(kOfLimits.size()));
-  });
+void KubeShares::judge() {
+  std::vector<share::Verdict> verdicts;
+  std::vector<kube::RunningContainer> running;
+  {
+    const std::lock_guard lock(mutex_);
+    verdicts.swap(verdicts_);
+    running = running_;
+  }
+  for (const auto& verdict : verdicts) {
+    const auto container = std::ranges::find(running, verdict.task, &kube::RunningContainer::id);
+    if (container == running.end()) continue;
+    const bool ends = verdict.kind == share::Verdict::Kind::kEnd;
+    const auto words = in_words(verdict) + (ends ? ": it is ended" : "");
+    warn_(fmt::format("the container '{}' of the pod '{}/{}' {}", container->container,
+                      container->pod_namespace, container->pod, words));
+    tell(*container, fmt::format("the container '{}' {}", container->container, words));
+    if (!ends) continue;
+    if (const auto ended = kube::kill_container(options_.runtime_endpoint, container->id, kRuntimePatience);
+        !ended)
+      warn_(to_string(ended.error()));
+  }
 }
 
-Status KubeShares::make_way(const std::set<std::string>& uuids) {
-  return shares_.keep_only(
-      kOfLimits, [&](const std::string& owner) { return !uuids.contains(owner.substr(kOfLimits.size())); });
+void KubeShares::tell(const kube::RunningContainer& container, const std::string& words) const {
+  if (events() == nullptr) return;
+  const auto uids = kube::list_pod_uids(options_.runtime_endpoint, kRuntimePatience)
+                        .value_or(std::map<kube::PodName, std::string>{});
+  const auto uid = uids.find({container.pod_namespace, container.pod});
+  events()->record({.kind = "Pod",
+                    .name_space = container.pod_namespace,
+                    .name = container.pod,
+                    .uid = uid == uids.end() ? "" : uid->second},
+                   {.warning = true, .reason = "GpuShareExceeded", .message = words});
+}
+
+/// "held 9.3 GiB of GPU 2 and may hold 8 GiB"
+std::string KubeShares::in_words(const share::Verdict& verdict) const {
+  const auto* who = verdict.allowance.tasks.size() > 1 ? "and the others with its claim held" : "held";
+  return fmt::format("{} {} of {} and may hold {}", who, format_bytes(verdict.held),
+                     in_words(verdict.allowance.gpu), format_bytes(verdict.allowance.bytes));
+}
+
+std::string KubeShares::in_words(const std::string& gpu) const {
+  for (const auto& device : gpus_.inventory().devices)
+    if (device.uuid == gpu) return fmt::format("GPU {}", device.index);
+  return gpu;
+}
+
+void KubeShares::add_to(metrics::MachineFacts& facts) const {
+  std::vector<kube::RunningContainer> running;
+  {
+    const std::lock_guard lock(mutex_);
+    running = running_;
+  }
+  const auto owner_of = [&](const std::string& id) -> std::optional<metrics::Owner> {
+    const auto found = std::ranges::find(running, id, &kube::RunningContainer::id);
+    return found == running.end() ? std::nullopt : std::optional(kube::owner_of(*found));
+  };
+  add_shares(watch_.figures(), owner_of, facts);
 }
 
 }  // namespace drover

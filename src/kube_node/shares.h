@@ -1,37 +1,61 @@
 #pragma once
 
-// Time slices and MPS on a node of a cluster: for claims, and for GPUs that pods share by limits. Whoever has
-// them is told apart by name, and the room `share` does the rest. Thread safe; blocks.
+// Keeps claims to their shares of GPUs: looks at their pages, gives their turns, and ends the containers that
+// go round the guard, as the daemon does with tasks (share/watch.h). Tells it all in Events of the claims and
+// of the pods. Thread safe.
 
 #include <functional>
-#include <set>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "cli/cli.h"
+#include "kube/client/api.h"
 #include "kube/dra/preparer.h"
-#include "kube/plugin/resources.h"
-#include "share/host_shares.h"
+#include "kube/events/event_recorder.h"
+#include "kube/kubelet/container_runtime.h"
+#include "kube/kubelet/pod_resources.h"
+#include "kube_node/gpus.h"
+#include "metrics/gpu_metrics.h"
+#include "share/watch.h"
 
 namespace drover {
 
-class KubeShares : public kube::dra::ClaimSharing {
+class KubeShares {
  public:
-  explicit KubeShares(share::HostShares::Options options) : shares_(std::move(options)) {}
+  /// Both outlive it. `warn` hears a sentence.
+  KubeShares(const cli::KubeNodeOptions& options, KubeGpus& gpus,
+             std::function<void(const std::string&)> warn);
 
-  Result<cdi::Edits> make(const std::string& uid, const share::Arrangement& arrangement) override;
-  Status undo(const std::string& uid) override;
-  Status keep_only(const std::set<std::string>& uids) override;
+  /// From now on Events are written.
+  void reach(std::shared_ptr<kube::Api> api);
+  /// Who has shares now, and by which containers; ends those that are to be. One at a time; blocks while the
+  /// container runtime answers, and while there are no shares not at all.
+  Status look(const std::vector<kube::dra::ClaimShare>& claims, const std::vector<kube::ContainerUse>& uses);
 
-  /// Somebody is about to have the GPU by a limit: its daemon runs when this returns.
-  Result<share::MpsPlaces> share(const kube::MpsShare& gpu);
-  /// Ends the daemons of GPUs that nobody has by a limit; `holders` is asked while share() waits.
-  Status drop_unused(const std::function<kube::Holders()>& holders);
-  /// Claims are to have these GPUs, and nobody has them by a limit any more.
-  Status make_way(const std::set<std::string>& uuids);
-  Status keep() { return shares_.keep(); }
+  void add_to(metrics::MachineFacts& facts) const;
 
  private:
-  share::HostShares shares_;
+  void tell(const kube::dra::ClaimShare& claim) const;
+  void judge();
+  void tell(const kube::RunningContainer& container, const std::string& words) const;
+  std::string in_words(const share::Verdict& verdict) const;
+  std::string in_words(const std::string& gpu) const;
+  kube::EventRecorder* events() const;
+
+  const cli::KubeNodeOptions& options_;
+  KubeGpus& gpus_;
+  const std::function<void(const std::string&)> warn_;
+  share::Shares watched_;                    ///< this and the next: look()'s
+  std::vector<kube::dra::ClaimShare> told_;  ///< in Events
+  mutable std::mutex mutex_;                 ///< of what follows
+  std::vector<kube::RunningContainer> running_;
+  std::vector<share::Verdict> verdicts_;
+  std::shared_ptr<kube::Api> api_;
+  std::unique_ptr<kube::EventRecorder> events_;  ///< goes before it; made once
+  share::Watch watch_;                           ///< goes first: its thread tells verdicts
 };
 
 }  // namespace drover

@@ -34,8 +34,8 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
-/// How the holder of a grant is kept to it; "" of a whole GPU, which nobody else has. `started`: the tier that
-/// its task was started with, "" before and where nothing holds it. A part's is known from its place.
+/// How the holder of a grant is kept to it; "" of a whole GPU, which nobody else has. `started`: the tier
+/// that its task was started with, "" before and where nothing holds it. A part's is known from its place.
 inline std::string_view tier_of(const Grant& grant, std::string_view started) {
   if (grant.mig) return gpu::kHard;
   if (grant.milli >= 1000) return "";

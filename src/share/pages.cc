@@ -109,6 +109,11 @@ Result<Pages> Pages::open(const Directory& task) {
   return pages;
 }
 
+bool Pages::are_there() const {
+  struct stat info{};
+  return ::fstat(limits_page_.get(), &info) == 0 && info.st_nlink > 0;
+}
+
 Status Pages::set_limits(const std::vector<Limit>& limits) {
   if (!std::ranges::equal(limits, limits_, {}, &Limit::gpu, &Limit::gpu))
     return fail(ErrorKind::kInvalid, "The limits of a container that runs are for the GPUs that it has");

@@ -54,6 +54,8 @@ class Pages {
   /// For whoever gives turns (turn_keeper.h).
   int limits_page() const { return limits_page_.get(); }
   int account() const { return account_.get(); }
+  /// Whether nobody has removed them since; others may be in their place.
+  bool are_there() const;
   /// From now on so much memory; for the same GPUs in the same order. Programs that run are held to it at
   /// once.
   Status set_limits(const std::vector<Limit>& limits);

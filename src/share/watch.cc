@@ -80,15 +80,21 @@ Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_
   return looks;
 }
 
-/// Those that cannot be opened are of tasks that have ended meanwhile.
-void Watch::open_pages(const std::map<std::string, std::string>& folders) {
-  std::erase_if(pages_, [&](const auto& one) { return !folders.contains(one.first); });
+/// Opens those that are not, and says whether others are open now. Those that cannot be opened are not made
+/// yet, or of tasks that have ended meanwhile.
+bool Watch::keep_pages(const std::map<std::string, std::string>& folders) {
+  bool others = std::erase_if(pages_, [&](const auto& one) {
+                  return !folders.contains(one.first) || !one.second.are_there();
+                }) > 0;
   for (const auto& [task, folder] : folders) {
     if (pages_.contains(task)) continue;
     const auto place = Directory::open(folder);
-    if (auto pages = place ? Pages::open(*place) : Result<Pages>(Failure(place.error())))
-      pages_.emplace(task, *std::move(pages));
+    auto pages = place ? Pages::open(*place) : Result<Pages>(Failure(place.error()));
+    if (!pages) continue;
+    pages_.emplace(task, *std::move(pages));
+    others = true;
   }
+  return others;
 }
 
 void Watch::give_turns(TimeShares time) {
@@ -116,10 +122,13 @@ std::map<std::string, std::map<std::string, std::uint64_t>> Watch::look_at_pages
 void Watch::run() {
   std::vector<gpu::Device> gpus;
   gpu::TaskOf task_of;
+  std::map<std::string, std::string> folders;
+  auto time = TimeShares::kFree;
   for (std::unique_lock lock(mutex_);;) {
     const auto is_told = [&] { return stopped_ || next_.has_value(); };
     if (gpus.empty()) changed_.wait(lock, is_told);
     if (stopped_) return;
+    bool is_news = false;
     if (auto shares = std::exchange(next_, std::nullopt)) {
       gpus = std::move(shares->gpus);
       referee_.set(std::move(shares->allowances));
@@ -130,12 +139,13 @@ void Watch::run() {
       }
       lock.unlock();
       task_of = shares->owners();
-      open_pages(shares->guarded);
-      give_turns(shares->time);
+      folders = std::move(shares->guarded);
+      is_news = std::exchange(time, shares->time) != time;
       lock.lock();
     }
     lock.unlock();
     const auto began = std::chrono::steady_clock::now();
+    if (keep_pages(folders) || is_news) give_turns(time);
     auto charged = look_at_pages();
     const auto looks = look(gpus, task_of);
     const auto now = std::chrono::steady_clock::now();

@@ -72,7 +72,7 @@ class Watch {
  private:
   void run();
   Looks look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of);
-  void open_pages(const std::map<std::string, std::string>& folders);
+  bool keep_pages(const std::map<std::string, std::string>& folders);
   void give_turns(TimeShares time);
   std::map<std::string, std::map<std::string, std::uint64_t>> look_at_pages();
 

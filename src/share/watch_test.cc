@@ -128,6 +128,26 @@ TEST_F(WatchTest, ANumberThatNobodyHasIsNobodys) {
   EXPECT_EQ(watch.figures().unattributed.at(devices_.front().uuid), 4ULL << 30);
 }
 
+/// Pages that are made later, or anew in the place of others, are looked at though nobody says so.
+TEST_F(WatchTest, LooksAtThePagesThatAreThere) {
+  Watch watch(library(), Punishment::kReport, tell());
+  auto watched = shares();
+  watched.guarded["task-1"] = tree_ / "task";
+  watch.set(watched);
+  tree_.folder("task");
+  const auto folder = Directory::open(tree_ / "task").value();
+  const auto account = tree_ / "task/share/account";
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(make_pages(folder, {{devices_.front().uuid, 1ULL << 30, 500}}));
+    const auto size = std::filesystem::file_size(account);
+    std::filesystem::resize_file(account, 1);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (std::filesystem::file_size(account) != size && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(std::filesystem::file_size(account), size) << i;
+  }
+}
+
 TEST_F(WatchTest, IsNotHeldUpByADriverThatHangs) {
   set_faults("{0: {slow_ms: 400}}");
   const auto began = std::chrono::steady_clock::now();

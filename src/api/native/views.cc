@@ -227,6 +227,7 @@ json view(const engine::PlanView& plan) {
     json gpus = json::array();
     for (const auto& grant : decision.gpus) {
       gpus.push_back({{"gpu", grant.uuid}, {"milli", grant.milli}, {"memory", grant.memory_bytes}});
+      if (grant.mig) add_tier(gpus.back(), gpu::kHard);
       add_mig(gpus.back(), grant.mig);
     }
     members.push_back({{"node", decision.node},

@@ -28,6 +28,21 @@ void add_node_role(CLI::App& command, KubeNodeOptions& options) {
       ->check(one_of({"none", "memory", "share"}))
       ->type_name("none|memory|share")
       ->capture_default_str();
+  command
+      .add_option(
+          "--share-by", options.share_by,
+          "What holds pods to a part of a GPU: the strongest that there is (auto), the guard, without "
+          "which a claim is refused (limits), or nothing (none)")
+      ->check(one_of({"auto", "limits", "none"}))
+      ->type_name("auto|limits|none")
+      ->capture_default_str();
+  command
+      .add_option("--share-offence", options.share_offence,
+                  "What becomes of a container that holds more of a shared GPU's memory than it was given: "
+                  "report it, kill it, or kill it where it has gone round the guard and report it elsewhere")
+      ->check(one_of({"auto", "report", "kill"}))
+      ->type_name("auto|report|kill")
+      ->capture_default_str();
   command.add_option("--config", options.config, "How GPUs are named and shared: a file of NVIDIA's plugin")
       ->envname("CONFIG_FILE")
       ->type_name("FILE");

@@ -67,6 +67,13 @@ Result<ContainerRoot> ContainerRoot::of_state(std::string_view text) {
   return open(path.starts_with('/') ? path : bundle + "/" + path);
 }
 
+bool ContainerRoot::has(const struct stat& file, const std::string& path) const {
+  const auto fd = open_in_root(fd_.get(), path, O_PATH);
+  struct stat info{};
+  return fd.valid() && ::fstat(fd.get(), &info) == 0 && info.st_dev == file.st_dev &&
+         info.st_ino == file.st_ino;
+}
+
 std::optional<UniqueFd> ContainerRoot::open_file(const std::string& path) const {
   auto fd = open_in_root(fd_.get(), path, O_RDONLY | O_NONBLOCK);
   struct stat info{};

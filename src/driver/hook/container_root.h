@@ -5,6 +5,8 @@
 // so no symbolic link leads out, and nothing is written through a mount: what is mounted belongs to somebody
 // else. Nothing in it is executed.
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +24,9 @@ class ContainerRoot {
   /// bundle names the root.
   static Result<ContainerRoot> of_state(std::string_view state);
 
+  /// Whether a process of the container finds this file of the host's at the path, whatever leads there.
+  /// Nothing is opened for reading: what lies there may be anything.
+  bool has(const struct stat& file, const std::string& path) const;
   /// A regular file, also one that is mounted there; nullopt when there is none.
   std::optional<UniqueFd> open_file(const std::string& path) const;
   /// Makes the folders above as needed. Replaces an older file or link. kUnsupported where something is

@@ -1,6 +1,7 @@
 #include "driver/hook/hook.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/files.h"
 #include "driver/elf.h"
@@ -27,7 +29,8 @@ struct HookKind {
   Status (*run)(const ContainerRoot&, const std::vector<std::string>&);
 };
 constexpr std::array kHooks = {HookKind{"create-symlinks", "--link", create_symlinks},
-                               HookKind{"update-ldcache", "--library", update_ld_cache}};
+                               HookKind{"update-ldcache", "--library", update_ld_cache},
+                               HookKind{"check-guard", "--mount", check_guard}};
 
 Result<std::string> read_state() {
   std::string state(kMaxState + 1, '\0');
@@ -65,7 +68,7 @@ Status run_hook(std::span<char* const> arguments) {
   const auto hook = std::ranges::find(kHooks, name, &HookKind::name);
   if (hook == kHooks.end())
     return fail(ErrorKind::kInvalid, fmt::format("there is no hook '{}'", name),
-                "the hooks are create-symlinks and update-ldcache; OCI runtimes call them");
+                "the hooks are create-symlinks, update-ldcache and check-guard; OCI runtimes call them");
   DROVER_TRY(const auto values, values_of(arguments.subspan(1), hook->option));
   DROVER_TRY(const auto state, read_state());
   DROVER_TRY(const auto root, ContainerRoot::of_state(state));
@@ -79,6 +82,14 @@ Status unless_mounted(const Status& done) {
   return {};
 }
 
+/// "A::B".
+Result<std::pair<std::string, std::string>> halves_of(const std::string& text, const char* form) {
+  const auto mark = text.find(kLinkMark);
+  if (mark == std::string::npos || mark == 0)
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not of the form {}", text, form));
+  return std::pair(text.substr(0, mark), text.substr(mark + kLinkMark.size()));
+}
+
 std::string cache_in(const ContainerRoot& root) {
   const auto file = root.open_file(kLdCache);
   const auto cache = file ? read_all(file->get(), kLdCache, kMaxLdCache) : Result<std::string>("");
@@ -89,11 +100,8 @@ std::string cache_in(const ContainerRoot& root) {
 
 Status create_symlinks(const ContainerRoot& root, const std::vector<std::string>& links) {
   for (const auto& link : links) {
-    const auto mark = link.find(kLinkMark);
-    if (mark == std::string::npos || mark == 0)
-      return fail(ErrorKind::kInvalid, fmt::format("'{}' is not of the form TARGET::PATH", link));
-    DROVER_CHECK_OK(
-        unless_mounted(root.put_link(link.substr(mark + kLinkMark.size()), link.substr(0, mark))));
+    DROVER_TRY(const auto halves, halves_of(link, "TARGET::PATH"));
+    DROVER_CHECK_OK(unless_mounted(root.put_link(halves.second, halves.first)));
   }
   return {};
 }
@@ -111,6 +119,25 @@ Status update_ld_cache(const ContainerRoot& root, const std::vector<std::string>
   if (!cache) cache = add_to_ld_cache("", added);
   if (!cache) return Failure(cache.error());
   return unless_mounted(root.put_file(kLdCache, *cache));
+}
+
+Status check_guard(const ContainerRoot& root, const std::vector<std::string>& mounts) {
+  for (const auto& mount : mounts) {
+    DROVER_TRY(const auto halves, halves_of(mount, "SOURCE::PATH"));
+    const auto& [source, path] = halves;
+    struct stat file{};
+    if (::stat(source.c_str(), &file) != 0)
+      return fail_errno(fmt::format("Failed to look at '{}', which guards a share of a GPU", source), errno);
+    if (!root.has(file, path))
+      return fail(
+          ErrorKind::kConflict,
+          fmt::format("the container is not started: it has a share of a GPU, and something else is at "
+                      "'{}', where what keeps it to that share must be",
+                      path),
+          "let a container with a share have all its GPUs by one claim, which may have several requests, "
+          "and mount nothing over the driver");
+  }
+  return {};
 }
 
 int run_cdi_hook(std::span<char* const> arguments) {

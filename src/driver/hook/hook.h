@@ -5,6 +5,7 @@
 //
 //   drover cdi-hook create-symlinks --link TARGET::PATH …
 //   drover cdi-hook update-ldcache --library PATH …
+//   drover cdi-hook check-guard --mount SOURCE::PATH …
 
 #include <span>
 #include <string>
@@ -29,5 +30,10 @@ Status create_symlinks(const ContainerRoot& root, const std::vector<std::string>
 /// Puts libraries that are in the container into its /etc/ld.so.cache; those that are not are left out. A
 /// cache that is damaged is written anew.
 Status update_ld_cache(const ContainerRoot& root, const std::vector<std::string>& libraries);
+
+/// "/host/file::/path": refuses a container in which another file is at the path. Where a container has GPUs
+/// by several claims, engines let the last one's mount win, and nobody would be told that a share holds no
+/// more.
+Status check_guard(const ContainerRoot& root, const std::vector<std::string>& mounts);
 
 }  // namespace drover::driver

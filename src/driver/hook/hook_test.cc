@@ -92,6 +92,27 @@ TEST_F(CdiHookTest, WhatIsMountedIsNotWrittenTo) {
   EXPECT_TRUE(fs::is_symlink(container_ / "lib64/link"));
 }
 
+TEST_F(CdiHookTest, AGuardIsWhatItMustBeOrTheContainerIsNotStarted) {
+  outside_.file("guard", "ours").file("other", "ours");
+  const auto wanted = [&](const std::string& path) { return outside_ / "guard" + "::" + path; };
+  container_.folder("usr/lib");
+  fs::create_hard_link(outside_ / "guard", container_ / "usr/lib/libcuda.so.1");
+  container_.link("lib", "usr/lib");
+  EXPECT_TRUE(check_guard(root(), {wanted("/usr/lib/libcuda.so.1"), wanted("/lib/libcuda.so.1")}));
+  // As an image would have it look: other files, a link out of the container, nothing, a folder.
+  container_.file("same", "ours").link("out", outside_ / "guard").link("round", "round").folder("folder");
+  const auto up = "../../../../../../../../.." + outside_.root();
+  for (const auto& path : {"/same", "/out", "/round", "/folder", "/none", "/proc/self/root"}) {
+    const auto refused = check_guard(root(), {wanted("/usr/lib/libcuda.so.1"), wanted(path)});
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().kind, ErrorKind::kConflict) << path;
+    EXPECT_THAT(refused.error().message, ::testing::HasSubstr(path));
+  }
+  EXPECT_FALSE(check_guard(root(), {wanted(up + "/guard")}));
+  for (const auto& wrong : {std::string("x"), std::string("::/x"), outside_ / "none" + "::/same"})
+    EXPECT_FALSE(check_guard(root(), {wrong})) << wrong;
+}
+
 TEST_F(CdiHookTest, TheRootIsTheOneOfTheBundle) {
   FakeTree bundle;
   bundle.file("config.json", R"({"root": {"path": "rootfs"}})").folder("rootfs");

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/decode.h"
 #include "base/json_text.h"
+#include "base/units.h"
 #include "kube/dra/devices.h"
 
 namespace drover::kube::dra {
@@ -63,6 +65,16 @@ PreparedDevice read_device(Decoder& value) {
   return device;
 }
 
+share::Limit read_limit(Decoder& value) {
+  share::Limit limit;
+  limit.gpu = value.string("gpu").value_or("");
+  limit.bytes = static_cast<std::uint64_t>(value.integer("memory", 0, kMostMemory).value_or(0));
+  limit.milli = static_cast<int>(value.integer("share", 0, kWholeGpu).value_or(0));
+  if (limit.gpu.empty()) value.mistake("gpu", "the GPU is not named");
+  value.finish();
+  return limit;
+}
+
 PreparedClaim read_claim(Decoder& value) {
   PreparedClaim claim;
   claim.reference = {value.string("namespace").value_or(""), value.string("name").value_or(""),
@@ -70,6 +82,7 @@ PreparedClaim read_claim(Decoder& value) {
   for (auto& device : value.objects("devices")) claim.devices.push_back(read_device(device));
   claim.sole = value.boolean("sole").value_or(false);
   if (auto sharing = value.object("sharing")) claim.sharing = share::read_arrangement(*sharing);
+  for (auto& limit : value.objects("limits")) claim.limits.push_back(read_limit(limit));
   if (claim.reference.uid.empty()) value.mistake("uid", "the claim has none");
   value.finish();
   return claim;
@@ -103,6 +116,12 @@ bool has_room(const Taken& taken, const AllocatedDevice& wanted, const NodeGpu& 
   return share * whole_memory + memory * kWholeGpu <= whole_memory * kWholeGpu;
 }
 
+/// How much of a GPU's time goes with so much of its memory.
+int milli_of(std::int64_t bytes, std::int64_t memory) {
+  __extension__ using Wide = __int128;
+  return static_cast<int>(Wide(bytes) * kWholeGpu / memory);
+}
+
 const ClaimReference* holder_of_overlap(const Book& book, const gpu::MigPart& part) {
   for (const auto& [uid, other] : book)
     for (const auto& device : other.devices)
@@ -126,6 +145,38 @@ std::vector<gpu::MigPart> PreparedClaim::made() const {
   return parts;
 }
 
+Result<std::vector<share::Limit>> limits_of(const PreparedClaim& claim,
+                                            const std::map<std::string, NodeGpu>& gpus, std::uint64_t least) {
+  std::map<std::string, share::Limit> limits;
+  for (const auto& device : claim.devices) {
+    const auto& allocated = device.allocated;
+    if (!allocated.shared() || allocated.admin || allocated.share == kWholeGpu) continue;
+    const auto gpu = gpus.find(allocated.device);
+    const auto memory = gpu == gpus.end() ? 0 : gpu->second.memory_bytes.value_or(0);
+    if (memory <= 0)
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("it is not known how much memory the GPU '{}' has", allocated.device));
+    const auto bytes = allocated.memory.value_or(memory / kWholeGpu * allocated.share.value_or(0));
+    if (bytes >= memory) continue;
+    auto& limit = limits[device.uuid];
+    limit.gpu = device.uuid;
+    limit.bytes += static_cast<std::uint64_t>(bytes);
+    limit.milli += allocated.share ? static_cast<int>(*allocated.share) : milli_of(bytes, memory);
+  }
+  if (limits.size() > share::kMostLimits)
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("it has shares of more than {} GPUs", share::kMostLimits));
+  std::vector<share::Limit> all;
+  for (auto& [uuid, limit] : limits) {
+    if (limit.bytes < least)
+      return fail(ErrorKind::kUnsupported,
+                  fmt::format("nothing holds programs to less than {} of a GPU", format_bytes(least)));
+    limit.milli = std::clamp(limit.milli, 1, kWholeGpu);
+    all.push_back(std::move(limit));
+  }
+  return all;
+}
+
 std::string write_book(const Book& book) {
   auto claims = json::array();
   for (const auto& [uid, claim] : book) {
@@ -137,6 +188,9 @@ std::string write_book(const Book& book) {
                       {"devices", std::move(devices)}});
     if (claim.sole) claims.back()["sole"] = true;
     if (!claim.sharing.empty()) claims.back()["sharing"] = share::json_of(claim.sharing);
+    for (const auto& limit : claim.limits)
+      claims.back()["limits"].push_back(
+          {{"gpu", limit.gpu}, {"memory", limit.bytes}, {"share", limit.milli}});
   }
   const json document{{"format", kFormat}, {"version", kVersion}, {"claims", std::move(claims)}};
   return to_text(document, 2) + "\n";

@@ -14,6 +14,7 @@
 #include "gpu/mig.h"
 #include "kube/dra/claim.h"
 #include "share/arrangement.h"
+#include "share/pages.h"
 
 namespace drover::kube::dra {
 
@@ -31,6 +32,8 @@ struct PreparedClaim {
   std::vector<PreparedDevice> devices;
   bool sole = false;                ///< is_sole()
   share::Arrangement sharing = {};  ///< what is arranged on the machine for it, and goes with it
+  /// What its containers together are held to by the guard; none: their shares are counted.
+  std::vector<share::Limit> limits = {};
 
   bool operator==(const PreparedClaim&) const = default;
   /// Instances that are made for it.
@@ -58,6 +61,12 @@ struct NodeGpu {
 
   bool operator==(const NodeGpu&) const = default;
 };
+
+/// What the claim may have of each GPU that it has less than all of: its shares together, as a guard is to
+/// hold it to. None where it has no share. kUnsupported where one cannot be held, or is less than `least`
+/// bytes.
+Result<std::vector<share::Limit>> limits_of(const PreparedClaim& claim,
+                                            const std::map<std::string, NodeGpu>& gpus, std::uint64_t least);
 
 /// Whether the book has room for the claim: a GPU is with one claim as a whole, or with several whose shares
 /// add up to no more than all of it; two MIG devices never overlap. Administrators' devices are beside that.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/files.h"
@@ -20,12 +21,26 @@ constexpr const char* kEnding = ".json";
 /// Of NVIDIA's driver, which may have been here before.
 constexpr const char* kOtherEnding = ".yaml";
 constexpr std::size_t kLongestUid = 64;
+/// Behind the name of a folder of pages that is being made. No uid ends so.
+constexpr const char* kUnfinished = ".unfinished";
 
 /// nullopt when there is no such folder.
 Result<std::optional<Directory>> existing(const std::string& path) {
   if (std::error_code error; !std::filesystem::exists(path, error)) return std::nullopt;
   DROVER_TRY(auto folder, Directory::open(path));
   return folder;
+}
+
+/// After a loss of power there are whole pages or none.
+Status make_durable(const Directory& claim) {
+  DROVER_TRY(const auto pages, claim.subdirectory(share::kPagesFolder));
+  for (const char* name : {share::kLimitsPage, share::kAccountPage}) {
+    DROVER_TRY(const auto page, pages.open_file(name, O_RDONLY));
+    if (::fsync(page.get()) != 0)
+      return fail_errno(fmt::format("Failed to write '{}/{}'", pages.path(), name), errno);
+  }
+  DROVER_CHECK_OK(pages.sync());
+  return claim.sync();
 }
 
 }  // namespace
@@ -36,14 +51,22 @@ bool is_claim_uid(const std::string& uid) {
          uid.back() != '-';
 }
 
-ClaimFolders::ClaimFolders(std::string plugin, std::string cdi, std::string vendor)
-    : plugin_(std::move(plugin)), cdi_(std::move(cdi)), prefix_(std::move(vendor) + "-claim_") {}
+ClaimFolders::ClaimFolders(std::string plugin, std::string cdi, std::string vendor, std::string shares)
+    : plugin_(std::move(plugin)),
+      cdi_(std::move(cdi)),
+      shares_(std::move(shares)),
+      prefix_(std::move(vendor) + "-claim_") {}
 
 Status ClaimFolders::remove_unfinished() {
   for (const auto& [path, prefix] : {std::pair(plugin_, std::string(kCheckpoint)), {cdi_, prefix_}}) {
     DROVER_TRY(const auto folder, existing(path));
     if (folder) DROVER_CHECK_OK(folder->remove_unfinished(prefix));
   }
+  DROVER_TRY(const auto folder, existing(shares_));
+  if (!folder) return {};
+  DROVER_TRY(const auto names, folder->list());
+  for (const auto& name : names)
+    if (name.ends_with(kUnfinished)) DROVER_CHECK_OK(folder->remove_tree(name));
   return {};
 }
 
@@ -100,6 +123,33 @@ Status ClaimFolders::remove_specification(const std::string& uid) {
   for (const char* ending : {kEnding, kOtherEnding})
     DROVER_CHECK_OK(folder->remove_tree(prefix_ + uid + ending));
   return folder->sync();
+}
+
+Status ClaimFolders::keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) {
+  DROVER_TRY(const auto folder, Directory::create(shares_, 0700));
+  if (folder.exists(uid)) return {};
+  const auto unfinished = uid + kUnfinished;
+  DROVER_CHECK_OK(folder.remove_tree(unfinished));
+  DROVER_TRY(const auto own, folder.make_subdirectory(unfinished));
+  DROVER_CHECK_OK(share::make_pages(own, limits));
+  DROVER_CHECK_OK(make_durable(own));
+  if (::renameat(folder.fd(), unfinished.c_str(), folder.fd(), uid.c_str()) != 0)
+    return fail_errno("Failed to put '" + pages_folder(uid) + "' in place", errno);
+  return folder.sync();
+}
+
+Status ClaimFolders::remove_pages(const std::string& uid) {
+  DROVER_TRY(const auto folder, existing(shares_));
+  return folder ? folder->remove_tree(uid) : Status();
+}
+
+Result<std::set<std::string>> ClaimFolders::list_pages() {
+  std::set<std::string> uids;
+  DROVER_TRY(const auto folder, existing(shares_));
+  if (!folder) return uids;
+  DROVER_TRY(const auto names, folder->list());
+  std::ranges::copy_if(names, std::inserter(uids, uids.end()), is_claim_uid);
+  return uids;
 }
 
 }  // namespace drover::kube::dra

@@ -1,13 +1,17 @@
 #pragma once
 
-// What the driver keeps on disk: one checkpoint of all claims, and a CDI specification for each. A seam,
-// since what is on disk when the driver dies between two steps decides whether a GPU is given twice.
+// What the driver keeps on disk: one checkpoint of all claims, a CDI specification for each, and the pages
+// that hold those with shares to them (share/pages.h). A seam, since what is on disk when the driver dies
+// between two steps decides whether a GPU is given twice.
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "share/pages.h"
 
 namespace drover::kube::dra {
 
@@ -27,14 +31,22 @@ class ClaimFiles {
   virtual Status write_specification(const std::string& uid, const std::string& text) = 0;
   /// One that is not there is fine.
   virtual Status remove_specification(const std::string& uid) = 0;
+  /// Makes the pages unless they are there: containers that run have them, and never see others.
+  virtual Status keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) = 0;
+  /// Those that are not there are fine.
+  virtual Status remove_pages(const std::string& uid) = 0;
+  /// Whose pages are there.
+  virtual Result<std::set<std::string>> list_pages() = 0;
+  /// The folder on the host that has them (share/pages.h).
+  virtual std::string pages_folder(const std::string& uid) const = 0;
 };
 
 /// Files in folders, which are made when something is written.
 class ClaimFolders : public ClaimFiles {
  public:
   /// `plugin` has checkpoint.json; `cdi` has the specifications of the vendor `vendor`, where container
-  /// engines look.
-  ClaimFolders(std::string plugin, std::string cdi, std::string vendor);
+  /// engines look; `shares` has a folder with pages for each claim that needs them.
+  ClaimFolders(std::string plugin, std::string cdi, std::string vendor, std::string shares);
 
   Status remove_unfinished() override;
   Result<std::optional<std::string>> read_checkpoint() override;
@@ -43,9 +55,13 @@ class ClaimFolders : public ClaimFiles {
   Result<std::map<std::string, std::string>> read_specifications() override;
   Status write_specification(const std::string& uid, const std::string& text) override;
   Status remove_specification(const std::string& uid) override;
+  Status keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) override;
+  Status remove_pages(const std::string& uid) override;
+  Result<std::set<std::string>> list_pages() override;
+  std::string pages_folder(const std::string& uid) const override { return shares_ + "/" + uid; }
 
  private:
-  std::string plugin_, cdi_;
+  std::string plugin_, cdi_, shares_;
   std::string prefix_;  ///< of specifications: "k8s.gpu.nvidia.com-claim_"
 };
 

@@ -17,7 +17,7 @@ using ::testing::Pair;
 class ClaimFilesTest : public ::testing::Test {
  protected:
   FakeTree tree;
-  ClaimFolders files{tree / "plugins/gpu.nvidia.com", tree / "cdi", "k8s.gpu.nvidia.com"};
+  ClaimFolders files{tree / "plugins/gpu.nvidia.com", tree / "cdi", "k8s.gpu.nvidia.com", tree / "shares"};
 };
 
 TEST_F(ClaimFilesTest, HaveNothingAtFirst) {
@@ -72,6 +72,40 @@ TEST_F(ClaimFilesTest, LoseWhatAKilledDriverHadBegunToWrite) {
   const auto names = [&](const char* folder) { return Directory::open(tree / folder)->list().value(); };
   EXPECT_THAT(names("cdi"), ElementsAre(".nvidia.json.3a431331.tmp", "k8s.gpu.nvidia.com-claim_b.json"));
   EXPECT_THAT(names("plugins/gpu.nvidia.com"), ElementsAre());
+}
+
+TEST_F(ClaimFilesTest, PagesAreMadeOnceAndStay) {
+  EXPECT_TRUE(files.remove_pages("a")) << "there is no folder yet";
+  EXPECT_TRUE(files.list_pages().value().empty());
+  const std::vector<share::Limit> limits{{"GPU-0", 8ULL << 30, 100}};
+  ASSERT_TRUE(files.keep_pages("a", limits));
+  EXPECT_EQ(files.pages_folder("a"), tree / "shares/a");
+  const auto mode = std::filesystem::status(tree / "shares").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_all);
+  const auto opened = share::Pages::open(Directory::open(files.pages_folder("a")).value());
+  ASSERT_TRUE(opened) << to_string(opened.error());
+  EXPECT_EQ(opened->limits(), limits);
+  // What containers of the claim have written into, and what they are held to.
+  const auto account = tree / "shares/a/share/account";
+  std::filesystem::resize_file(account, 1);
+  ASSERT_TRUE(files.keep_pages("a", {{"GPU-1", 1, 1}}));
+  EXPECT_EQ(std::filesystem::file_size(account), 1U);
+  ASSERT_TRUE(files.keep_pages("b", limits));
+  EXPECT_THAT(files.list_pages().value(), ElementsAre("a", "b"));
+  ASSERT_TRUE(files.remove_pages("a"));
+  EXPECT_THAT(files.list_pages().value(), ElementsAre("b"));
+}
+
+TEST_F(ClaimFilesTest, HalfMadePagesAreNobodys) {
+  tree.file("shares/a.unfinished/share/limits", "half").file("shares/b.unfinished/share/limits", "half");
+  EXPECT_TRUE(files.list_pages().value().empty());
+  ASSERT_TRUE(files.keep_pages("a", {{"GPU-0", 8ULL << 30, 100}}));
+  EXPECT_TRUE(share::Pages::open(Directory::open(files.pages_folder("a")).value()));
+  ASSERT_TRUE(files.remove_unfinished());
+  EXPECT_THAT(Directory::open(tree / "shares")->list().value(), ElementsAre("a"));
+  // A page that cannot be made is none.
+  EXPECT_FALSE(files.keep_pages("c", {{"", 8ULL << 30, 100}}));
+  EXPECT_THAT(files.list_pages().value(), ElementsAre("a"));
 }
 
 TEST(ClaimUid, IsNoPath) {

@@ -197,14 +197,14 @@ class PreparerSharingTest : public ::testing::Test {
     claims->add(kShared, {result_of("gpu-0")});
   }
   void restart() {
-    preparer =
-        std::make_unique<Preparer>(PreparerOptions{.driver = "gpu.nvidia.com",
-                                                   .pool = "node1",
-                                                   .source = claims,
-                                                   .files = files,
-                                                   .edits = [] { return GpuEdits{{}, {{"GPU-0", {}}}, {}}; },
-                                                   .sharing = sharing,
-                                                   .warn = nullptr});
+    preparer = std::make_unique<Preparer>(
+        PreparerOptions{.driver = "gpu.nvidia.com",
+                        .pool = "node1",
+                        .source = claims,
+                        .files = files,
+                        .edits = [] { return GpuEdits{{}, {}, {{"GPU-0", {}}}, {}}; },
+                        .sharing = sharing,
+                        .warn = nullptr});
     preparer->set_gpus({{"gpu-0", {.uuid = "GPU-0"}}});
   }
   std::shared_ptr<SharingClaims> claims = std::make_shared<SharingClaims>();

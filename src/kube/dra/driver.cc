@@ -75,7 +75,8 @@ std::string plugin_folder_of(const DriverOptions& options) {
 }
 
 ClaimFolders files_of(const DriverOptions& options) {
-  return {plugin_folder_of(options), options.cdi_folder, cdi_vendor(options.driver)};
+  return {plugin_folder_of(options), options.cdi_folder, cdi_vendor(options.driver),
+          shares_folder(options.kubelet_folder, options.driver)};
 }
 
 }  // namespace
@@ -92,6 +93,7 @@ struct Driver::Impl {
                   .edits = std::move(edits),
                   .mig = std::move(mig),
                   .sharing = std::move(sharing),
+                  .share_by = options.share_by,
                   .take = options.take,
                   .warn = options.warn}),
         publisher(std::move(slices), options.driver, options.node),
@@ -284,6 +286,14 @@ void Driver::update(View view) {
 DriverState Driver::state() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->state;
+}
+
+std::string shares_folder(const std::string& kubelet_folder, const std::string& driver) {
+  return kubelet_folder + "/plugins/" + driver + "/shares";
+}
+
+std::vector<ClaimShare> Driver::shares() const {
+  return impl_->preparer.shares();
 }
 
 Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options,

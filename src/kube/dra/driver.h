@@ -31,6 +31,7 @@ struct DriverOptions {
   std::string kubelet_folder = "/var/lib/kubelet";
   std::string cdi_folder = "/var/run/cdi";
   Sharing sharing = Sharing::kWhole;
+  workload::ShareBy share_by = workload::ShareBy::kAuto;
   std::chrono::milliseconds poll_interval{500};  ///< how often sockets are looked at
   /// As in PreparerOptions.
   std::function<Status(const std::set<std::string>& uuids)> take;
@@ -54,6 +55,9 @@ struct DriverState {
 /// server.
 Result<std::set<std::string>> gpus_left_in_use(const DriverOptions& options, const gpu::Inventory& inventory);
 
+/// Where the pages of claims are.
+std::string shares_folder(const std::string& kubelet_folder, const std::string& driver);
+
 class Driver {
  public:
   /// `edits` says how containers are edited for the GPUs of the view now; called from any thread, one at a
@@ -70,6 +74,8 @@ class Driver {
   void update(View view);
 
   DriverState state() const;
+  /// Of the claims that are prepared.
+  std::vector<ClaimShare> shares() const;
   /// MIG instances that the driver has made; kUnavailable until it knows them.
   Result<std::set<gpu::MigPart>> mig_instances() const;
 

@@ -29,6 +29,22 @@ void Preparer::set_gpus(std::map<std::string, NodeGpu> gpus) {
   gpus_.swap(known);
 }
 
+std::vector<ClaimShare> Preparer::shares() const {
+  const auto known = gpus();
+  const auto told = [&] {
+    const std::scoped_lock lock(news_);
+    return told_;
+  }();
+  std::vector<ClaimShare> shares;
+  for (const auto& [uid, claim] : *told) {
+    const bool guarded = !claim.limits.empty();
+    auto limits = guarded ? claim.limits : limits_of(claim, *known, 0).value_or(std::vector<share::Limit>());
+    if (limits.empty()) continue;
+    shares.push_back({claim.reference, std::move(limits), guarded ? pages_folder(uid) : ""});
+  }
+  return shares;
+}
+
 std::shared_ptr<const std::map<std::string, NodeGpu>> Preparer::gpus() const {
   const std::scoped_lock lock(news_);
   return gpus_;
@@ -100,7 +116,27 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
     claim.devices.push_back({std::move(device), known.uuid, known.mig, made});
   }
   DROVER_TRY(claim.sharing, arrangement_of(claim));
+  auto limits = guarded_limits(claim);
+  if (limits) {
+    claim.limits = *std::move(limits);
+  } else if (options_.share_by == workload::ShareBy::kLimits) {
+    return Failure(context(limits.error(),
+                           fmt::format("the claim {} cannot be held to its share", to_string(reference))));
+  } else if (options_.warn) {
+    options_.warn(fmt::format("the share of the claim {} is counted, and nothing enforces it: {}",
+                              to_string(reference), limits.error().message));
+  }
   return claim;
+}
+
+Result<std::vector<share::Limit>> Preparer::guarded_limits(const PreparedClaim& claim) const {
+  // MPS has limits of its own, and lets programs compute side by side.
+  if (options_.share_by == workload::ShareBy::kNone || claim.sharing.mps) return std::vector<share::Limit>();
+  DROVER_TRY(auto limits, limits_of(claim, *gpus(), workload::kMinGuarded));
+  if (limits.empty()) return limits;
+  DROVER_TRY(const auto edits, options_.edits());
+  if (!edits.guarded) return Failure(edits.guarded.error());
+  return limits;
 }
 
 Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
@@ -113,12 +149,12 @@ Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
   auto specification = makes ? Result<std::string>() : specification_of(claim);
   if (!specification) return Failure(std::move(specification).error());
   book_[uid] = claim;
-  publish_made();
+  publish();
   auto taken = take();
   if (taken) taken = write_checkpoint();
   if (!taken) {
     book_.erase(uid);
-    publish_made();
+    publish();
     DROVER_CHECK_OK(take());
     return Failure(std::move(taken).error());
   }
@@ -127,8 +163,15 @@ Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
     if (const auto undone = forget(uid); !undone && options_.warn) options_.warn(to_string(undone.error()));
     return Failure(std::move(specification).error());
   }
-  DROVER_CHECK_OK(options_.files->write_specification(uid, *specification));
+  DROVER_CHECK_OK(write_files(claim, *specification));
   return claim;
+}
+
+/// No container is given pages that are not there.
+Status Preparer::write_files(const PreparedClaim& claim, const std::string& specification) {
+  const auto& uid = claim.reference.uid;
+  if (!claim.limits.empty()) DROVER_CHECK_OK(options_.files->keep_pages(uid, claim.limits));
+  return options_.files->write_specification(uid, specification);
 }
 
 /// An instance that is there already, but in no claim, is somebody else's.
@@ -160,7 +203,8 @@ Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const
       for (const auto& uuid : mps->gpus)
         if (const auto gpu = edits.of_gpu.find(uuid); gpu != edits.of_gpu.end()) gpu->second.append(shared);
   }
-  DROVER_TRY(const auto specification, claim_specification(options_.driver, claim, edits));
+  DROVER_TRY(const auto specification,
+             claim_specification(options_.driver, claim, edits, pages_folder(claim.reference.uid)));
   return cdi::write_specification(specification);
 }
 
@@ -170,13 +214,16 @@ Result<std::set<gpu::MigPart>> Preparer::made() const {
   return made_;
 }
 
-/// Before an instance is made, and after it is seen no more: nobody takes it for somebody else's between.
-void Preparer::publish_made() {
+/// What the book says, for those who do not wait. Of an instance before it is made, and after it is seen no
+/// more: nobody takes it for somebody else's between.
+void Preparer::publish() {
   auto parts = destroyed_;
   for (const auto& [uid, claim] : book_)
     for (auto& part : claim.made()) parts.insert(std::move(part));
+  auto book = std::make_shared<const Book>(book_);
   const std::scoped_lock lock(news_);
   made_ = std::move(parts);
+  told_.swap(book);
 }
 
 void Preparer::saw_instances(const std::set<gpu::MigPart>& there) {
@@ -184,7 +231,7 @@ void Preparer::saw_instances(const std::set<gpu::MigPart>& there) {
   if (!lock) return;
   const auto is_gone = [&](const gpu::MigPart& part) { return !there.contains(part); };
   std::erase_if(left_, is_gone);
-  if (std::erase_if(destroyed_, is_gone) > 0) publish_made();
+  if (std::erase_if(destroyed_, is_gone) > 0) publish();
 }
 
 void Preparer::destroy_left() {
@@ -216,12 +263,14 @@ Status Preparer::forget(const std::string& uid) {
   if (const auto found = book_.find(uid);
       found != book_.end() && !found->second.sharing.empty() && options_.sharing)
     DROVER_CHECK_OK(options_.sharing->undo(uid));
+  DROVER_CHECK_OK(options_.files->remove_pages(uid));
   const auto known = book_.extract(uid);
   if (known.empty()) return {};
   if (auto written = write_checkpoint(); !written) {
     book_[uid] = known.mapped();
     return written;
   }
+  publish();
   return take();
 }
 
@@ -255,6 +304,7 @@ Status Preparer::take_stock() {
   std::set<std::string> uids;
   for (const auto& [uid, claim] : book_) uids.insert(uid);
   if (options_.sharing) DROVER_CHECK_OK(options_.sharing->keep_only(uids));
+  DROVER_CHECK_OK(remove_orphaned_pages());
   return take();  // no more than is in the book now
 }
 
@@ -266,6 +316,15 @@ Status Preparer::drop_gone_claims() {
     const std::scoped_lock lock(mutex_);
     DROVER_CHECK_OK(forget(uid));
   }
+  return {};
+}
+
+/// Of claims that no book and no specification tells of any more.
+Status Preparer::remove_orphaned_pages() {
+  DROVER_TRY(const auto uids, options_.files->list_pages());
+  for (const auto& uid : uids)
+    if (const auto known = book_.find(uid); known == book_.end() || known->second.limits.empty())
+      DROVER_CHECK_OK(options_.files->remove_pages(uid));
   return {};
 }
 
@@ -303,8 +362,9 @@ Status Preparer::restore() {
   for (const auto& [uid, claim] : book_) {
     const auto restored = [&]() -> Status {
       DROVER_TRY(const auto text, specification_of(claim));
-      if (const auto found = there.find(uid); found != there.end() && found->second == text) return {};
-      return options_.files->write_specification(uid, text);
+      if (const auto found = there.find(uid); found == there.end() || found->second != text)
+        return write_files(claim, text);
+      return claim.limits.empty() ? Status() : options_.files->keep_pages(uid, claim.limits);
     }();
     if (!restored && first) first = restored;
   }
@@ -324,14 +384,14 @@ Status Preparer::load() {
     book = Book();
   }
   book_ = std::move(*book);
-  publish_made();
+  publish();
   loaded_ = true;
   return {};
 }
 
 Status Preparer::write_specification(const PreparedClaim& claim) {
   DROVER_TRY(const auto text, specification_of(claim));
-  return options_.files->write_specification(claim.reference.uid, text);
+  return write_files(claim, text);
 }
 
 Status Preparer::write_checkpoint() {

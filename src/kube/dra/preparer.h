@@ -5,7 +5,7 @@
 // driver dies, a GPU that some container may be given stands in the book. So does a MIG instance: it is made
 // after its claim stands there, and destroyed before that is taken out. Thread safe. Blocks while files are
 // written or NVIDIA's driver makes instances, and, without holding up others, while the API server answers.
-// set_gpus(), saw_instances() and made() never wait for any of that.
+// set_gpus(), saw_instances(), made() and shares() never wait for any of that.
 
 #include <atomic>
 #include <functional>
@@ -20,6 +20,7 @@
 #include "kube/dra/book.h"
 #include "kube/dra/claim_files.h"
 #include "kube/dra/claim_specification.h"
+#include "workload/resources.h"
 
 namespace drover::kube::dra {
 
@@ -58,6 +59,15 @@ class ClaimSharing {
   virtual Status keep_only(const std::set<std::string>& uids) = 0;
 };
 
+/// What a claim may have of GPUs that others have too.
+struct ClaimShare {
+  ClaimReference claim;
+  std::vector<share::Limit> limits;
+  std::string pages;  ///< the folder with them (share/pages.h) of one that is guarded; "": it is counted
+
+  bool operator==(const ClaimShare&) const = default;
+};
+
 struct PreparerOptions {
   std::string driver;
   std::string pool;
@@ -65,8 +75,9 @@ struct PreparerOptions {
   std::shared_ptr<ClaimFiles> files;
   /// Called while others wait.
   std::function<Result<GpuEdits>()> edits;
-  std::shared_ptr<MigInstances> mig = nullptr;      ///< may be absent, where no GPU is in MIG mode
-  std::shared_ptr<ClaimSharing> sharing = nullptr;  ///< may be absent: then nothing can be arranged
+  std::shared_ptr<MigInstances> mig = nullptr;            ///< may be absent, where no GPU is in MIG mode
+  std::shared_ptr<ClaimSharing> sharing = nullptr;        ///< may be absent: then nothing can be arranged
+  workload::ShareBy share_by = workload::ShareBy::kAuto;  ///< what keeps claims to their shares
   /// Claims have these GPUs, by UUID, from now on, and no others; administrators' are not among them. Asked
   /// before a claim gets any; may refuse what is new. May be absent.
   std::function<Status(const std::set<std::string>& uuids)> take;
@@ -97,6 +108,8 @@ class Preparer {
   Status restore();
 
   Book book() const;
+  /// Of the claims in it, as far as they are prepared now. Never waits.
+  std::vector<ClaimShare> shares() const;
 
   /// The MIG instances that are made for claims. One that is destroyed is among them until saw_instances() is
   /// told of none. kUnavailable until recover() has succeeded: what it tells nothing of may be ours too.
@@ -112,19 +125,23 @@ class Preparer {
   Status load();
   Status take_stock();
   Status drop_gone_claims();
+  Status remove_orphaned_pages();
   Status adopt_orphans(const std::map<std::string, std::string>& specifications);
   Status check_fit(const std::vector<AllocatedDevice>& devices) const;
   Result<PreparedClaim> resolved(const ClaimReference& reference, std::vector<AllocatedDevice> devices,
                                  bool sole) const;
+  Result<std::vector<share::Limit>> guarded_limits(const PreparedClaim& claim) const;
   Result<PreparedClaim> commit(PreparedClaim claim);
   Result<std::string> specification_of(const PreparedClaim& claim) const;
   Status check_places(const PreparedClaim& claim) const;
+  Status write_files(const PreparedClaim& claim, const std::string& specification);
   Status write_specification(const PreparedClaim& claim);
   Status forget(const std::string& uid);
   Status take() const;
   Status write_checkpoint();
+  std::string pages_folder(const std::string& uid) const { return options_.files->pages_folder(uid); }
   std::shared_ptr<const std::map<std::string, NodeGpu>> gpus() const;
-  void publish_made();
+  void publish();
 
   PreparerOptions options_;
   mutable std::mutex mutex_;  ///< of all below
@@ -138,7 +155,8 @@ class Preparer {
   mutable std::mutex news_;  ///< of what follows; nobody holds it for long. Taken after mutex_
   std::shared_ptr<const std::map<std::string, NodeGpu>> gpus_ =
       std::make_shared<const std::map<std::string, NodeGpu>>();
-  std::set<gpu::MigPart> made_;  ///< as of the book and destroyed_
+  std::set<gpu::MigPart> made_;                                        ///< as of the book and destroyed_
+  std::shared_ptr<const Book> told_ = std::make_shared<const Book>();  ///< the book
 };
 
 }  // namespace drover::kube::dra

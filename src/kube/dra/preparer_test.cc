@@ -33,17 +33,27 @@ GpuEdits some_edits() {
   edits.common.device_nodes = {{.path = "/dev/nvidiactl"}};
   for (int i = 0; i < kGpus; ++i)
     edits.of_gpu[gpu_uuid(i)].device_nodes = {{.path = "/dev/nvidia" + std::to_string(i)}};
+  const cdi::Mount guard{"/state/guard", "/usr/lib/libcuda.so.1", "", {}};
+  edits.guarded = GpuEdits::Guarded{edits.common, {guard}, "/state/hook"};
+  edits.guarded->common.mounts = {guard};
+  return edits;
+}
+
+Result<GpuEdits> edits_of(bool unfit) {
+  auto edits = some_edits();
+  if (unfit) edits.guarded = fail(ErrorKind::kUnsupported, "the driver has no such name");
   return edits;
 }
 
 std::unique_ptr<Preparer> preparer_over(std::shared_ptr<FakeClaims> claims,
-                                        std::shared_ptr<FakeClaimFiles> files) {
-  auto preparer = std::make_unique<Preparer>(PreparerOptions{.driver = "gpu.nvidia.com",
-                                                             .pool = "node1",
-                                                             .source = std::move(claims),
-                                                             .files = std::move(files),
-                                                             .edits = [] { return some_edits(); },
-                                                             .warn = nullptr});
+                                        std::shared_ptr<FakeClaimFiles> files, PreparerOptions options = {},
+                                        bool unfit = false) {
+  options.driver = "gpu.nvidia.com";
+  options.pool = "node1";
+  options.source = std::move(claims);
+  options.files = std::move(files);
+  options.edits = [unfit] { return edits_of(unfit); };
+  auto preparer = std::make_unique<Preparer>(std::move(options));
   std::map<std::string, NodeGpu> gpus;
   for (int i = 0; i < kGpus; ++i) gpus["gpu-" + std::to_string(i)] = {gpu_uuid(i), 80LL << 30};
   preparer->set_gpus(gpus);
@@ -106,6 +116,94 @@ TEST_F(PreparerTest, NamesGpusWhereContainersHaveNoOthers) {
   claims->add_sole(claim_named("b"), {result_of("gpu-1"), other});
   ASSERT_EQ(refusal_of("b"), "");
   EXPECT_THAT(told("b"), ElementsAre("NVIDIA_VISIBLE_DEVICES=void")) << "a container may have one request";
+}
+
+TEST_F(PreparerTest, HoldsAClaimToItsSharesTogether) {
+  claims->add(claim_named("a"),
+              {result_of("gpu-0", {{"share", "250"}}, "s1"), result_of("gpu-2"),
+               result_of("gpu-0", {{"share", "100"}}, "s2"), result_of("gpu-1", {{"memory", "20Gi"}}, "s3"),
+               result_of("gpu-1", {{"memory", "60Gi"}}, "s4")});
+  ASSERT_EQ(refusal_of("a"), "");
+  const std::vector<share::Limit> limits{{gpu_uuid(0), (80ULL << 30) / 1000 * 350, 350},
+                                         {gpu_uuid(1), 80ULL << 30, 1000}};
+  EXPECT_EQ(files->pages["uid-of-a"], limits);
+  const auto specification = cdi::decode_specification(files->specifications["uid-of-a"], "file");
+  ASSERT_TRUE(specification) << to_string(specification.error());
+  const auto& edits = specification->edits;
+  ASSERT_THAT(edits.mounts, SizeIs(3));
+  EXPECT_EQ(edits.mounts[0].host_path, "/state/guard");
+  EXPECT_EQ(edits.mounts[1].host_path, "/shares/uid-of-a/share/limits");
+  EXPECT_EQ(edits.mounts[1].container_path, "/usr/local/nvidia/share/limits");
+  EXPECT_EQ(edits.mounts[1].options.at(0), "ro");
+  EXPECT_EQ(edits.mounts[2].container_path, "/usr/local/nvidia/share/account");
+  EXPECT_EQ(edits.mounts[2].options.at(0), "rw");
+  ASSERT_THAT(edits.hooks, SizeIs(1));
+  EXPECT_EQ(edits.hooks[0].name, "createContainer");
+  EXPECT_EQ(edits.hooks[0].path, "/state/hook");
+  EXPECT_THAT(
+      edits.hooks[0].arguments,
+      ElementsAre("drover", "cdi-hook", "check-guard", "--mount", "/state/guard::/usr/lib/libcuda.so.1",
+                  "--mount", "/shares/uid-of-a/share/limits::/usr/local/nvidia/share/limits", "--mount",
+                  "/shares/uid-of-a/share/account::/usr/local/nvidia/share/account"));
+  const dra::ClaimShare share{claim_named("a"), limits, "/shares/uid-of-a"};
+  EXPECT_THAT(preparer->shares(), ElementsAre(share));
+  // Of the book alone, after a crash: pages that are there stay.
+  claims->down = true;
+  files->pages["uid-of-a"] = {{"in use", 1, 1}};
+  files->specifications.clear();
+  restart();
+  ASSERT_EQ(refusal_of("a"), "");
+  EXPECT_THAT(preparer->shares(), ElementsAre(share));
+  EXPECT_EQ(files->pages["uid-of-a"].at(0).gpu, "in use");
+  EXPECT_EQ(cdi::decode_specification(files->specifications["uid-of-a"], "file"), specification);
+  ASSERT_TRUE(preparer->unprepare("uid-of-a"));
+  EXPECT_THAT(files->pages, IsEmpty());
+  EXPECT_THAT(preparer->shares(), IsEmpty());
+}
+
+TEST_F(PreparerTest, CountsWhatCannotBeHeldAndRefusesItWhereTheGuardIsAMust) {
+  claims->add(claim_named("small"), {result_of("gpu-0", {{"memory", "512Mi"}}, "s1")});
+  claims->add(claim_named("all"), {result_of("gpu-1", {{"memory", "80Gi"}}, "s1")});
+  claims->add(claim_named("some"), {result_of("gpu-2", {{"memory", "8Gi"}}, "s1")});
+  std::vector<std::string> warned;
+  const auto preparer_by = [&](workload::ShareBy way, bool unfit) {
+    preparer = preparer_over(
+        claims, files, {.share_by = way, .warn = [&](const auto& text) { warned.push_back(text); }}, unfit);
+  };
+  preparer_by(workload::ShareBy::kAuto, false);
+  for (const char* name : {"small", "all"}) ASSERT_EQ(refusal_of(name), "");
+  EXPECT_THAT(warned, ElementsAre(HasSubstr("the share of the claim 'team-a/small' is counted")));
+  ASSERT_THAT(preparer->shares(), SizeIs(1));
+  EXPECT_EQ(preparer->shares()[0].pages, "");
+  preparer_by(workload::ShareBy::kAuto, true);
+  ASSERT_EQ(refusal_of("some"), "");
+  EXPECT_THAT(warned.back(), HasSubstr("the driver has no such name"));
+  EXPECT_THAT(files->pages, IsEmpty());
+  for (const char* name : {"small", "all", "some"}) ASSERT_TRUE(preparer->unprepare(claim_named(name).uid));
+  preparer_by(workload::ShareBy::kNone, false);
+  ASSERT_EQ(refusal_of("some"), "");
+  EXPECT_THAT(files->pages, IsEmpty());
+  ASSERT_TRUE(preparer->unprepare("uid-of-some"));
+  preparer_by(workload::ShareBy::kLimits, true);
+  EXPECT_THAT(refusal_of("some"), HasSubstr("the claim 'team-a/some' cannot be held to its share"));
+  EXPECT_THAT(refusal_of("small"), HasSubstr("1 GiB"));
+  EXPECT_EQ(refusal_of("all"), "");
+  EXPECT_THAT(files->specifications, SizeIs(1));
+}
+
+TEST_F(PreparerTest, LeavesNoPagesOfClaimsThatAreGone) {
+  claims->add(claim_named("a"), {result_of("gpu-0", {{"memory", "8Gi"}}, "s1")});
+  ASSERT_EQ(refusal_of("a"), "");
+  const auto pages = files->pages;
+  files->pages["leftover"] = {};
+  files->checkpoint.reset();  // what the specification tells of keeps its pages
+  restart();
+  ASSERT_TRUE(preparer->recover());
+  EXPECT_EQ(files->pages, pages);
+  claims->remove(claim_named("a"));
+  restart();
+  ASSERT_TRUE(preparer->recover());
+  EXPECT_THAT(files->pages, IsEmpty());
 }
 
 TEST_F(PreparerTest, AnswersAgainWithoutTheApiServer) {
@@ -294,6 +392,7 @@ class World {
     RC_ASSERT(preparer_->recover());
     for (const auto& [name, results] : made_) RC_ASSERT(preparer_->unprepare(claim_named(name).uid));
     RC_ASSERT(files_->specifications.empty());
+    RC_ASSERT(files_->pages.empty());
     RC_ASSERT(preparer_->book().empty());
   }
 
@@ -346,6 +445,9 @@ class World {
     for (const auto& [gpu, share] : given) RC_ASSERT(share <= kWholeGpu);
     // What a container was started with stays.
     for (const auto& name : running_) RC_ASSERT(files_->specifications.contains(claim_named(name).uid));
+    // No container is given pages that are not there.
+    for (const auto& [uid, text] : files_->specifications)
+      RC_ASSERT(files_->pages.contains(uid) || text.find("/shares/") == std::string::npos);
   }
 
   std::shared_ptr<FakeClaims> claims_ = std::make_shared<FakeClaims>();

@@ -77,6 +77,12 @@ std::string label_of(const runtime::v1::Container& container, const std::string&
   return found == container.labels().end() ? "" : found->second;
 }
 
+Status kill_by(const Caller& caller, const std::string& id) {
+  runtime::v1::StopContainerRequest stop;  // without a time to end by itself
+  stop.set_container_id(id);
+  return caller.call(&Service::StopContainer, stop, "kill a container").map([](const auto&) {});
+}
+
 CdiSupport support_of(bool does) {
   return does ? CdiSupport::kYes : CdiSupport::kNo;
 }
@@ -154,12 +160,13 @@ Status kill_pod(const std::string& socket, const std::string& uid, std::chrono::
   for (const auto& container : answer.containers()) {
     if (container.state() != runtime::v1::CONTAINER_RUNNING || label_of(container, kPodUidLabel) != uid)
       continue;
-    runtime::v1::StopContainerRequest stop;
-    stop.set_container_id(container.id());
-    if (const auto stopped = caller.call(&Service::StopContainer, stop, "kill a container"); !stopped)
-      all = Failure(stopped.error());
+    if (const auto killed = kill_by(caller, container.id()); !killed) all = killed;
   }
   return all;
+}
+
+Status kill_container(const std::string& socket, const std::string& id, std::chrono::milliseconds patience) {
+  return kill_by(Caller(socket, patience), id);
 }
 
 }  // namespace drover::kube

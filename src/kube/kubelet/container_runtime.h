@@ -55,4 +55,7 @@ Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,
 /// when none does. Blocks up to `patience`; kUnavailable when the runtime does not answer, or refuses.
 Status kill_pod(const std::string& socket, const std::string& uid, std::chrono::milliseconds patience);
 
+/// The same for one container.
+Status kill_container(const std::string& socket, const std::string& id, std::chrono::milliseconds patience);
+
 }  // namespace drover::kube

@@ -91,7 +91,7 @@ std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
       found[uuid].insert(owner_named(use.pod_namespace, use.pod, use.container));
   std::set<metrics::Owner> alive;
   if (running)
-    for (const auto& each : *running) alive.insert(owner_named(each.pod_namespace, each.pod, each.container));
+    for (const auto& each : *running) alive.insert(owner_of(each));
   std::map<std::string, std::vector<metrics::Owner>> holders;
   for (const auto& [uuid, owners] : found) {
     auto& chosen = holders[uuid];
@@ -111,15 +111,26 @@ PodName pod_of(const metrics::Owner& owner) {
   return pod;
 }
 
-metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running) {
-  std::map<std::string, metrics::Owner, std::less<>> owners;
-  for (const auto& each : running)
-    owners[each.id] = owner_named(each.pod_namespace, each.pod, each.container);
-  return [owners = std::move(owners)](std::string_view cgroups) {
+metrics::Owner owner_of(const RunningContainer& container) {
+  return owner_named(container.pod_namespace, container.pod, container.container);
+}
+
+gpu::TaskOf container_by_cgroup(const std::vector<RunningContainer>& running) {
+  std::set<std::string, std::less<>> ids;
+  for (const auto& each : running) ids.insert(each.id);
+  return [ids = std::move(ids)](std::string_view cgroups) -> std::string {
     for (const auto name : metrics::cgroup_names(cgroups))
-      if (const auto id = id_in(name))
-        if (const auto owner = owners.find(*id); owner != owners.end()) return owner->second;
-    return metrics::Owner{};
+      if (const auto id = id_in(name); id && ids.contains(*id)) return std::string(*id);
+    return "";
+  };
+}
+
+metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running) {
+  std::map<std::string, metrics::Owner> owners;
+  for (const auto& each : running) owners[each.id] = owner_of(each);
+  return [owners = std::move(owners), container_of = container_by_cgroup(running)](std::string_view cgroups) {
+    const auto owner = owners.find(container_of(cgroups));
+    return owner == owners.end() ? metrics::Owner{} : owner->second;
   };
 }
 

@@ -10,6 +10,7 @@
 
 #include "gpu/device.h"
 #include "gpu/mig.h"
+#include "gpu/strangers.h"
 #include "kube/kubelet/container_runtime.h"
 #include "kube/kubelet/pod_resources.h"
 #include "metrics/processes.h"
@@ -32,8 +33,12 @@ std::map<std::string, std::vector<metrics::Owner>> gpu_holders(
     const gpu::Inventory& inventory, const std::map<std::string, gpu::MigGpu>& mig, const ClaimNames& claims,
     const std::vector<ContainerUse>& uses, const std::optional<std::vector<RunningContainer>>& running);
 
-/// Whose a process is: that of the first container that its cgroups are named after, as containerd and CRI-O
-/// name them in versions 1 and 2, by themselves and through systemd. Nobody's when none of them runs.
+metrics::Owner owner_of(const RunningContainer& container);
+
+/// In which of these a process is, by its id: the first that its cgroups are named after, as containerd and
+/// CRI-O name them in versions 1 and 2, by themselves and through systemd. "" when it is in none.
+gpu::TaskOf container_by_cgroup(const std::vector<RunningContainer>& running);
+/// Whose it is; nobody's when it is in none.
 metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running);
 
 }  // namespace drover::kube

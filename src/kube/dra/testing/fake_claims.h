@@ -97,7 +97,21 @@ class FakeClaimFiles : public ClaimFiles {
     return step([&] { specifications.erase(uid); });
   }
 
+  Status keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) override {
+    return step([&] { pages.emplace(uid, limits); });
+  }
+  Status remove_pages(const std::string& uid) override {
+    return step([&] { pages.erase(uid); });
+  }
+  Result<std::set<std::string>> list_pages() override {
+    std::set<std::string> uids;
+    for (const auto& [uid, limits] : pages) uids.insert(uid);
+    return uids;
+  }
+  std::string pages_folder(const std::string& uid) const override { return "/shares/" + uid; }
+
   std::optional<std::string> checkpoint, aside;
+  std::map<std::string, std::vector<share::Limit>> pages;
   std::map<std::string, std::string> specifications;
   int steps = 0;
   std::optional<int> crash_in;  ///< so many half steps: before or after a write

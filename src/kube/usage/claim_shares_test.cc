@@ -1,0 +1,82 @@
+#include "kube/usage/claim_shares.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drover::kube {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+const ClaimNames kNames{"gpu.nvidia.com", "node1"};
+
+class ClaimSharesTest : public ::testing::Test {
+ protected:
+  ClaimSharesTest() {
+    for (const char* uuid : {"GPU-0", "GPU-1", "GPU-2"}) {
+      gpu::Device device;
+      device.uuid = uuid;
+      inventory_.devices.push_back(device);
+    }
+  }
+  static dra::ClaimShare guarded(const std::string& name, const std::string& gpu) {
+    return {{"ml", name, "uid-" + name}, {{gpu, 8ULL << 30, 100}}, "/shares/uid-" + name};
+  }
+  static dra::ClaimShare counted(const std::string& name, const std::string& gpu) {
+    return {{"ml", name, "uid-" + name}, {{gpu, 8ULL << 30, 100}}, ""};
+  }
+  /// A container that runs, and has these claims.
+  void add(const std::string& container, const std::vector<std::string>& claims,
+           const std::string& name_space = "ml") {
+    ContainerUse use{name_space, "pod", container, {}, {}};
+    for (const auto& claim : claims) use.claims.push_back({claim, kNames.driver, kNames.pool, "gpu-0", "s"});
+    uses_.push_back(std::move(use));
+    running_.push_back({"id-" + name_space + "-" + container, name_space, "pod", container});
+  }
+  share::Shares watched(const std::vector<dra::ClaimShare>& claims) const {
+    return shares_of(inventory_, claims, kNames, uses_, running_);
+  }
+
+  gpu::Inventory inventory_;
+  std::vector<ContainerUse> uses_;
+  std::vector<RunningContainer> running_;
+};
+
+TEST_F(ClaimSharesTest, ContainersOfOneClaimHaveItsShareTogether) {
+  add("a", {"one"});
+  add("b", {"one"});
+  add("c", {});
+  add("a", {"one"}, "other");  // a claim of the same name in another namespace
+  const auto shares = watched({guarded("one", "GPU-1")});
+  ASSERT_THAT(shares.allowances, SizeIs(1));
+  EXPECT_EQ(shares.allowances[0], (share::Allowance{.gpu = "GPU-1",
+                                                    .name = "uid-one",
+                                                    .tasks = {"id-ml-a", "id-ml-b"},
+                                                    .bytes = 8ULL << 30,
+                                                    .tier = "guarded"}));
+  EXPECT_THAT(shares.guarded, ElementsAre(Pair("uid-one", "/shares/uid-one")));
+  ASSERT_THAT(shares.gpus, SizeIs(1));
+  EXPECT_EQ(shares.gpus[0].uuid, "GPU-1");
+}
+
+TEST_F(ClaimSharesTest, PagesAreLookedAtBeforeAContainerRuns) {
+  const auto shares = watched({guarded("one", "GPU-0"), counted("two", "GPU-0")});
+  ASSERT_THAT(shares.allowances, SizeIs(2));
+  EXPECT_THAT(shares.allowances[0].tasks, IsEmpty());
+  EXPECT_EQ(shares.allowances[1].tier, "counted");
+  EXPECT_THAT(shares.guarded, SizeIs(1));
+}
+
+TEST_F(ClaimSharesTest, WhatIsOfTwoSharesIsNobodysOffence) {
+  add("a", {"one", "two"});
+  add("b", {"two"});
+  EXPECT_THAT(watched({counted("one", "GPU-0"), counted("two", "GPU-0")}).allowances, IsEmpty());
+  EXPECT_THAT(watched({counted("one", "GPU-0"), counted("two", "GPU-1")}).allowances, SizeIs(2));
+  EXPECT_THAT(watched({guarded("one", "GPU-0"), counted("two", "GPU-0")}).allowances, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace drover::kube

@@ -1,0 +1,258 @@
+"""Claims of a part of a GPU that hold: pods of a real kubelet see their share as the whole card, and get no more of it. The GPUs are
+simulated; what refuses programs is the guard's libraries, which the claim's CDI device brings."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import drover
+import kube_guard
+import test_guard
+from kube.components import KUBERNETES_MINOR
+from kube.machine import wait_for
+from kube_guard import CONTEXT, GIB, memory_in, pod
+from prometheus import parse, require_parser
+from test_kube_claims import DRIVER, ClaimsTest, claim, request
+
+SHARE = 10 * GIB  # a quarter of an A100 with 40 GiB
+SLEEP = ("/probe", "sleep", 10000)
+SHARES = f"/var/lib/kubelet/plugins/{DRIVER}/shares"
+ADDRESS = "127.0.0.1:9498"
+
+
+def hold(mib, *more):
+    return ("/cuda_check", "hold", mib, *more)
+
+
+@unittest.skipIf(KUBERNETES_MINOR < (1, 36), "parts of devices are given since 1.36")
+class GuardedClaimsTest(ClaimsTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with tempfile.TemporaryDirectory() as folder:
+            cls.node.import_images([kube_guard.make_image(pathlib.Path(folder) / "image")])
+
+    @classmethod
+    def flags(cls):
+        return ("--claim-sharing", "memory", "--metrics-address", ADDRESS)
+
+    def tearDown(self):
+        """Cleanups come after this, and pods end before their claims: nothing stays prepared."""
+        self.doCleanups()
+        wait_for(lambda: self.specifications() == [] and self.pages() == [],
+                 lambda: f"nothing to be left of claims: {self.specifications()}, {self.pages()}; {self.agent.tail()}")
+        super().tearDown()
+
+    def pages(self):
+        folder = self.node.path(SHARES)
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def claim(self, name="gpus", memory="10Gi", gpu="gpu-0", **more):
+        """A share of a GPU; the whole of one without `memory`."""
+        only = {"cel": {"expression": f"device.attributes['{DRIVER}'].uuid == '{self.uuid_of(gpu)}'"}}
+        capacity = {"capacity": {"requests": {"memory": memory}}} if memory else {}
+        self.make(claim(name, [request(selectors=[only], **capacity, **more)]))
+
+    def uuid_of(self, name):
+        return self.devices()[name]["attributes"]["uuid"]["string"]
+
+    def run_to_end(self, name, *command, **more):
+        """What its first container says, and its exit status."""
+        self.make_pod(pod(name, command, **more))
+        ended = self.cluster.wait_until_ended(name)
+        (status,) = ended["status"]["containerStatuses"]
+        text = self.cluster.kubectl("logs", name).stdout
+        self.cluster.delete("pod", name)
+        return text, status["state"]["terminated"]["exitCode"]
+
+    def exec(self, name, *command, container="c0"):
+        return self.cluster.exec(name, *map(str, command), container=container, check=False)
+
+    def series(self, name):
+        require_parser()
+        page = self.node.exec("curl", "-s", f"http://{ADDRESS}/metrics").stdout
+        return parse(page).get(name, [])
+
+    def told_of(self, claim_name):
+        """By reason: what events say of the claim that is there now."""
+        uid = self.cluster.get("resourceclaim", claim_name)["metadata"]["uid"]
+        return wait_for(lambda: {event["reason"]: event["message"] for event in self.cluster.events(claim_name)
+                                 if event["involvedObject"].get("uid") == uid}, "an event of the claim")
+
+    def refusal_of(self, name):
+        """What the kubelet is told when it wants to start the pod's container."""
+        def told():
+            statuses = self.cluster.get("pod", name)["status"].get("containerStatuses", ())
+            reasons = [status["state"].get("waiting") or status["state"].get("terminated") or {} for status in statuses]
+            return next((reason["message"] for reason in reasons if "cdi-hook" in reason.get("message", "")), None)
+
+        return wait_for(told, lambda: f"a refusal: {json.dumps(self.cluster.get('pod', name)['status'])}")
+
+
+class MemoryTest(GuardedClaimsTest):
+    def test_a_share_is_all_that_a_pod_sees_and_gets(self):
+        self.claim()
+        text, status = self.run_to_end("sees", "/cuda_check", "info")
+        self.assertEqual((memory_in(text), status), ((SHARE - CONTEXT, SHARE), 0), text)
+        text, status = self.run_to_end("fills", *hold(SHARE - CONTEXT - 4))
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.run_to_end("beyond", *hold(SHARE))[1], 2, "refused as a full card refuses")
+        self.assertEqual(self.told_of("gpus"), {"ShareGuarded": "pods see as the whole card, and are refused more than, 10 GiB of GPU 0"})
+
+    def test_who_has_the_whole_gpu_sees_all_of_it(self):
+        self.claim(memory=None)
+        text, status = self.run_to_end("whole", "/cuda_check", "info")
+        self.assertGreater(memory_in(text)[1], 39 * GIB)
+        self.assertEqual(self.pages(), [])
+
+    def test_a_share_too_small_for_the_guard_is_counted_and_the_log_says_so(self):
+        self.claim(memory="512Mi")
+        text, status = self.run_to_end("small", "/cuda_check", "info")
+        self.assertGreater(memory_in(text)[1], 39 * GIB)
+        self.assertIn("nothing holds pods to 512 MiB of GPU 0", self.told_of("gpus")["ShareCounted"])
+        self.assertIn("the share of the claim 'default/gpus' is counted, and nothing enforces it", self.agent.read_log())
+
+    def test_containers_of_a_claim_have_its_share_together_whatever_becomes_of_the_agent(self):
+        self.claim()
+        self.run_pod(pod("pair", hold(6 * GIB, "sleep", 10000), SLEEP))
+        wait_for(lambda: "held" in self.cluster.kubectl("logs", "pair", "-c", "c0").stdout, "it to hold its memory")
+        (uid,) = self.pages()
+        page = self.node.path(f"{SHARES}/{uid}/share/account")
+        before = page.stat().st_ino
+        for again in (False, True, False):
+            with self.subTest(killed=again):
+                if again:
+                    self.agent.kill()
+                self.assertEqual(self.exec("pair", *hold(6 * GIB), container="c1").returncode, 2)
+                self.assertIn("held 3072", self.exec("pair", *hold(3 * GIB), container="c1").stdout)
+                if again:
+                    self.agent.start()
+                    wait_for(lambda: self.charged(uid), lambda: f"the pages to be looked at again; {self.agent.tail()}")
+                self.assertEqual(page.stat().st_ino, before, "pages are never made anew")
+        self.assertEqual(set(self.charged(uid)), {(6 * GIB + CONTEXT) << 20})
+
+    def charged(self, _):
+        return [value for _, value in self.series("drover_container_gpu_memory_charged_bytes")]
+
+    def test_two_pods_have_their_own_shares_of_one_gpu(self):
+        for name in ("one", "two"):
+            self.claim(name)
+            self.run_pod(pod(name, hold(8 * GIB, "sleep", 10000), claims=(name,)))
+        for name in ("one", "two"):
+            wait_for(lambda each=name: "held" in self.cluster.kubectl("logs", each).stdout, "both to hold their memory")
+            self.assertEqual(self.exec(name, *hold(2 * GIB)).returncode, 2)
+        def tiers():
+            return {(labels["pod"], labels["tier"]) for labels, _ in self.series("drover_container_gpu_memory_limit_bytes")}
+
+        wait_for(lambda: tiers() == {("one", "guarded"), ("two", "guarded")}, lambda: f"both to be told of: {tiers()}")
+
+    def test_who_goes_round_the_guard_is_ended_and_nobody_else(self):
+        for name in ("good", "bad"):
+            self.claim(name)
+        self.run_pod(pod("good", hold(512, "sleep", 10000), claims=("good",)))
+        self.make_pod(pod("bad", hold(12 * GIB, "sleep", 10000), claims=("bad",),
+                          env=[{"name": "CUDA_LIBRARY", "value": test_guard.BEHIND}]))
+        self.cluster.wait_until_ended("bad")
+        self.assertRegex(self.agent.read_log(), r"the container 'c0' of the pod 'default/bad' held 12\.\d GiB of GPU 0 and may hold 10 GiB")
+        self.assertEqual(self.cluster.get("pod", "good")["status"]["phase"], "Running")
+        wait_for(lambda: any("of GPU 0 and may hold 10 GiB: it is ended" in event["message"] for event in self.cluster.events("bad")
+                             if event["reason"] == "GpuShareExceeded"), "an event")
+
+    def test_a_container_with_two_claims_is_refused_in_a_sentence(self):
+        self.claim("first")
+        for name, how in (("second", {"gpu": "gpu-1"}), ("whole", {"gpu": "gpu-2", "memory": None})):
+            with self.subTest(name):
+                self.claim(name, **how)
+                self.make_pod(pod(f"with-{name}", SLEEP, claims=("first", name)))
+                told = self.refusal_of(f"with-{name}")
+                self.assertIn("something else is at '/", told)
+                self.assertIn("all its GPUs by one claim", told)
+
+    def test_one_claim_may_have_a_share_and_a_whole_gpu(self):
+        only = [{"cel": {"expression": f"device.attributes['{DRIVER}'].uuid == '{self.uuid_of(gpu)}'"}} for gpu in ("gpu-0", "gpu-1")]
+        share = request(selectors=[only[0]], capacity={"requests": {"memory": "10Gi"}})
+        self.make(claim("gpus", [{**share, "name": "share"}, {**request(selectors=[only[1]]), "name": "whole"}]))
+        self.run_pod(pod("both", SLEEP))
+        self.assertEqual(memory_in(self.exec("both", "/cuda_check", "info").stdout)[1], SHARE)
+        self.assertEqual(self.exec("both", *hold(SHARE)).returncode, 2)
+
+
+class SpoiltTest(GuardedClaimsTest):
+    """A pod, and an image, that mean harm: nothing of it gets more than its share, and nobody else is short of anything."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program"
+            subprocess.run(["clang-19", "-static", "-Os", "-o", program, drover.ROOT / "tests/attack/spoil.c"], check=True)
+            spoil = {"spoil": program.read_bytes()}
+            images = [kube_guard.make_image(pathlib.Path(folder) / name, name, more=spoil, links=links) for name, links in {
+                "spoil": (), "linked": (("usr/local/nvidia", "/tmp"),), "climbing": (("usr/local/nvidia/share", "../../../../../../../etc"),),
+                "proc": (("usr/local/nvidia", "/proc/1/root/tmp"),), "own": (("usr/local/nvidia/share/limits", "/etc/passwd"),)}.items()]
+            cls.node.import_images(images)
+
+    def held_or_refused(self, name):
+        """Whether it runs, and then it is held."""
+        def settled():
+            status = (self.cluster.get("pod", name)["status"].get("containerStatuses") or [{"state": {}}])[0]["state"]
+            refused = status.get("waiting") or status.get("terminated") or {}
+            return status if "running" in status or refused.get("message") else None
+
+        state = wait_for(settled, lambda: f"{name} to run, or not to: {self.cluster.get('pod', name)['status']}")
+        if "running" in state:
+            self.assertEqual(memory_in(self.exec(name, "/cuda_check", "info").stdout)[1], SHARE)
+            self.assertEqual(self.exec(name, *hold(SHARE)).returncode, 2)
+        return "running" in state
+
+    def test_an_account_that_is_spoilt_is_the_loss_of_its_pod_alone(self):
+        for name in ("victim", "mallory"):
+            self.claim(name)
+        self.run_pod(pod("victim", hold(9 * GIB, "sleep", 10000), claims=("victim",)))
+        wait_for(lambda: "held" in self.cluster.kubectl("logs", "victim").stdout, "the victim to hold its memory")
+        for way in ("garbage", "lies", "empty", "short", "grow"):
+            with self.subTest(way):
+                self.run_pod(pod(way, ("/spoil", "/usr/local/nvidia/share/account", way), image="spoil", claims=("mallory",)))
+                wait_for(lambda each=way: each in self.cluster.kubectl("logs", each).stdout, "it to be done")
+                sizes = [page.stat().st_size for page in self.node.path(SHARES).glob("*/share/account")]
+                wait_for(lambda: len({page.stat().st_size for page in self.node.path(SHARES).glob("*/share/account")}) == 1,
+                         f"its size to be put right: {sizes}")
+                self.assertEqual(self.exec("victim", *hold(GIB)).returncode, 2, "who is full, is full")
+                self.assertIn("held 256", self.exec("victim", *hold(256)).stdout)
+                self.assertTrue(self.agent.running())
+                self.cluster.delete("pod", way)
+
+    def test_limits_cannot_be_written_by_root_and_variables_change_nothing(self):
+        self.claim()
+        text, status = self.run_to_end("writes", "/spoil", "/usr/local/nvidia/share/limits", "garbage", image="spoil")
+        self.assertEqual(status, 1, text)
+        for index, env in enumerate(({"DROVER_GUARD_LIMITS": "/nothing", "DROVER_GUARD_ACCOUNT": "/nothing"}, {"NVIDIA_VISIBLE_DEVICES": "all"},
+                                     {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu:/usr/lib64:/lib64:/usr/lib"})):
+            with self.subTest(env):
+                _, status = self.run_to_end(f"env{index}", *hold(SHARE), env=[{"name": key, "value": value} for key, value in env.items()])
+                self.assertEqual(status, 2)
+
+    def test_an_image_leads_nobody_elsewhere(self):
+        self.claim()
+        runs = {}
+        for image in ("linked", "climbing", "proc", "own"):
+            with self.subTest(image):
+                self.make_pod(pod(image, SLEEP, image=image))
+                runs[image] = self.held_or_refused(image)
+        self.assertTrue(runs["linked"], "a link within the image is an image's own affair")
+
+    def test_a_volume_over_the_guard_gets_nothing(self):
+        self.claim()
+        for index, place in enumerate(("/usr/local/nvidia", "/usr/local/nvidia/share", "/usr/local/nvidia/share/limits", "/usr/local/nvidia/guard")):
+            with self.subTest(place):
+                made = pod(f"over{index}", SLEEP)
+                made["spec"]["volumes"] = [{"name": "own", "emptyDir": {}}]
+                made["spec"]["containers"][0]["volumeMounts"] = [{"name": "own", "mountPath": place}]
+                self.make_pod(made)
+                self.held_or_refused(f"over{index}")
+
+
+if __name__ == "__main__":
+    unittest.main()
