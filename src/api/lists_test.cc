@@ -40,7 +40,7 @@ class ListsTest : public ::testing::Test {
       auto& state = daemon.state_;
       copy(state, state.tasks.begin()->second);
       const auto job = state.schedules.begin()->second;
-      daemon.holders_.emplace();
+      daemon.holders_ = std::make_shared<std::vector<engine::Views::Holder>>();
       for (int i = 0; i < kMany; ++i) {
         state.schedules.insert_or_assign(fmt::format("job-{}", i), job);
         daemon.holders_->push_back({"GPU-1", fmt::format("task-{}", i), "alice"});

@@ -228,7 +228,7 @@ class FakeDaemon : public engine::Api {
     done(R"({"cdiVersion":"0.6.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{}})");
   }
   engine::Later<std::vector<Holder>> holders(const engine::Caller& caller) const override {
-    if (holders_) return [holders = *holders_] { return holders; };
+    if (holders_) return [holders = holders_] { return *holders; };
     return
         [root = caller.is_root()] { return std::vector<Holder>{{"GPU-1", root ? "task-0" : "", "alice"}}; };
   }
@@ -361,7 +361,7 @@ class FakeDaemon : public engine::Api {
   Result<engine::PlanView> plan_ = engine::PlanView{};
   mutable workload::GangRequest planned;  ///< what the last plan was asked for
   std::optional<Error> gang_error;
-  std::optional<std::vector<Holder>> holders_;
+  std::shared_ptr<std::vector<Holder>> holders_;
 
  private:
   static bool may(const engine::Caller& caller, const control::TaskRecord& record) {
