@@ -78,8 +78,9 @@ Result<std::unique_ptr<PartBook>> PartBook::open(const std::string& state, std::
   DROVER_TRY(const auto names, tasks->list());
   for (const auto& name : names) {
     if (!check_task_id(name)) continue;
-    DROVER_TRY(const auto folder, tasks->subdirectory(name));
-    DROVER_TRY(const auto kept, read_kept(folder));
+    const auto folder = tasks->subdirectory(name);
+    if (!folder) continue;  // no task's: whoever looks for tasks says so
+    DROVER_TRY(const auto kept, read_kept(*folder));
     for (const auto& [part, uuid] : kept) book->owners_.emplace(part, name);
   }
   return book;

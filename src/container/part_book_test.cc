@@ -134,6 +134,12 @@ TEST_F(PartBookTest, WhatAnotherStartOfTheMachineLeftIsNobodys) {
   EXPECT_TRUE(driver.there.contains(kLowPart));
 }
 
+TEST_F(PartBookTest, WhatIsNoTasksFolderHasNone) {
+  tree.file("tasks/file", "").link("tasks/link", "/etc");
+  open();
+  EXPECT_THAT(book->parts(), IsEmpty());
+}
+
 TEST_F(PartBookTest, AFileThatCannotBeReadIsToldOf) {
   tree.file("tasks/b/parts", "{\"parts\": [{\"gpu\": 7");
   const auto opened = PartBook::open(tree.root(), std::make_unique<FakeMaker>(driver));
