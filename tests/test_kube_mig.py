@@ -1,18 +1,14 @@
 """Claims of MIG devices, by real schedulers and kubelets; the GPUs are simulated, the device nodes are not."""
 
 import json
-import pathlib
-import shutil
-import tempfile
 import unittest
 
-import drover
 import kube
+import mig_profile
 from kube.machine import wait_for
 from kube_node import SEES, TELLS
 from test_kube_claims import DRIVER, ClaimsTest, claim, claiming
 
-MIXED = drover.ROOT / "sim/profiles/mixed.yaml"  # two V100, and as 2 and 3 two A100
 FIXED = {"id": 5, "profile": "2g.10gb", "start": 0, "compute": [{"id": 0, "start": 0, "slices": 2}]}
 
 
@@ -26,12 +22,7 @@ def mig_request(profile, gpu):
 class MigNodeTest(ClaimsTest):
     @classmethod
     def setUpClass(cls):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
-        cls.addClassCleanup(shutil.rmtree, folder)
-        profile = folder / "mig.yaml"
-        profile.write_text(MIXED.read_text().replace('"pci0000:ae"]}', '"pci0000:ae"], mig: true}')
-                           .replace('bridges: ["pci0000:d7"]}', 'bridges: ["pci0000:d7"], mig: true}'))
-        cls.profile = str(profile)
+        cls.profile = mig_profile.made_for(cls)
         super().setUpClass()
 
     @classmethod

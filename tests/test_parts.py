@@ -2,17 +2,14 @@
 
 import json
 import os
-import pathlib
 import re
-import shutil
 import stat
-import tempfile
 import time
 import unittest
 
 import drover
+import mig_profile
 
-MIXED = drover.ROOT / "sim/profiles/mixed.yaml"  # two V100, and as 2 and 3 two A100
 FOREIGN = {"id": 5, "profile": "2g.10gb", "start": 0, "compute": [{"id": 0, "start": 0, "slices": 2}]}
 ALLOWED, DENIED = "ENXIO", "EPERM"  # nothing is behind simulated nodes
 CAPABILITY = re.compile(r"nvidia-cap\d+")
@@ -24,12 +21,7 @@ class PartsTest(drover.DaemonTest):
 
     @classmethod
     def setUpClass(cls):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="drover-test-"))
-        cls.addClassCleanup(shutil.rmtree, folder)
-        profile = folder / "mig.yaml"
-        profile.write_text(MIXED.read_text().replace('"pci0000:ae"]}', '"pci0000:ae"], mig: true}')
-                           .replace('bridges: ["pci0000:d7"]}', 'bridges: ["pci0000:d7"], mig: true}'))
-        cls.profile = str(profile)
+        cls.profile = mig_profile.made_for(cls)
         super().setUpClass()
 
     def setUp(self):
