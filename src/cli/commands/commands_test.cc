@@ -95,8 +95,9 @@ TEST_F(CommandsTest, QuotasAreSetListedAndRemoved) {
 
 TEST_F(CommandsTest, EveryHolderOfASharedGpuIsListedAsNotEnforced) {
   server_.on_strand([this] {
-    server_.daemon().holders_ = {{"GPU-0", "task-1", "ann", 500, 0, "counted"},
-                                 {"GPU-0", "", "bob", 250, 0, "counted"}};
+    server_.daemon().holders_ =
+        std::make_shared<std::vector<engine::Views::Holder>>(std::vector<engine::Views::Holder>{
+            {"GPU-0", "task-1", "ann", 500, 0, "counted"}, {"GPU-0", "", "bob", 250, 0, "counted"}});
   });
   EXPECT_THAT(ask({"gpus"}).out, HasSubstr("  ann task-1 0.5, bob 0.25 (counted, not enforced)  GPU-0"));
 }
