@@ -130,8 +130,7 @@ Result<PreparedClaim> Preparer::resolved(const ClaimReference& reference,
 }
 
 Result<std::vector<share::Limit>> Preparer::guarded_limits(const PreparedClaim& claim) const {
-  // MPS has limits of its own, and lets programs compute side by side.
-  if (options_.share_by == workload::ShareBy::kNone || claim.sharing.mps) return std::vector<share::Limit>();
+  if (options_.share_by == workload::ShareBy::kNone) return std::vector<share::Limit>();
   DROVER_TRY(auto limits, limits_of(claim, *gpus(), workload::kMinGuarded));
   if (limits.empty()) return limits;
   DROVER_TRY(const auto edits, options_.edits());
