@@ -21,6 +21,8 @@
 enum {
   PATIENCE_NS = 30 * 1000 * 1000, /* with processes whose demand is not decided */
   LONGEST_PATIENCE = 50,          /* as many times that, while none of them is stopped */
+  QUICK_TRIES = 8,
+  MOMENT_NS = 50 * 1000, /* between later ones */
   MOST_UNITS = 1 << 30,
   MOST_CONTEXT_UNITS = (2 << 20) / (GUARD_UNIT >> 10), /* 2 GiB */
   HIGH_DESCRIPTOR = 1000,
@@ -296,7 +298,7 @@ static bool contend(uint64_t* mine, int entry, uint64_t units, uint64_t limit) {
   uint64_t deadline = now_ns() + PATIENCE_NS;
   bool asking = false;
   int patience = LONGEST_PATIENCE;
-  for (;;) {
+  for (int tries = 0;; ++tries) {
     struct sums sums = sum_up(entry);
     if (!asking && sums.certain + units <= limit && !sums.lower_is_uncertain) {
       __atomic_fetch_add(mine, UNCERTAIN(units), __ATOMIC_SEQ_CST);
@@ -314,7 +316,12 @@ static bool contend(uint64_t* mine, int entry, uint64_t units, uint64_t limit) {
       asking = false;
     }
     if (refused) return false;
-    sched_yield();
+    /* Who has not decided may need this processor for it. */
+    const struct timespec moment = {.tv_nsec = MOMENT_NS};
+    if (tries < QUICK_TRIES)
+      sched_yield();
+    else
+      nanosleep(&moment, NULL);
   }
 }
 

@@ -22,6 +22,7 @@ struct Together {
   std::atomic<int> arrived;
   std::atomic<int> round;
   std::atomic<bool> stop;
+  std::atomic<bool> first;  ///< the survivor has the processor whenever it wants it
   std::atomic<int> spurious;
   std::atomic<int> refused;
   std::atomic<std::uint64_t> most_given;
@@ -261,6 +262,8 @@ TEST_F(GuardRaceTest, WhatIsKilledLeavesNothingAndHoldsNobodyUp) {
   };
   const auto survivor = start([&](Client& client) {
     client.start();
+    const sched_param first{.sched_priority = 1};
+    together.first = ::sched_setscheduler(0, SCHED_FIFO, &first) == 0;  // so its waits are the guard's alone
     ++together.done;
     while (!together.stop) {
       CUdeviceptr address = 0;
@@ -268,6 +271,7 @@ TEST_F(GuardRaceTest, WhatIsKilledLeavesNothingAndHoldsNobodyUp) {
       if (client.allocate(2 * kMib, &address) == CUDA_SUCCESS) client.free(address);
       const std::chrono::duration<double, std::micro> took = Clock::now() - began;
       raise_to(together.longest_us, static_cast<std::uint64_t>(took.count()));
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   });
   std::mt19937 random(1);
@@ -290,7 +294,7 @@ TEST_F(GuardRaceTest, WhatIsKilledLeavesNothingAndHoldsNobodyUp) {
   finish(watcher);
   EXPECT_GT(together.done, 1000U);
   EXPECT_LE(together.most_given, kShare);
-  EXPECT_LT(together.longest_us, 5'000'000U);
+  EXPECT_LT(together.longest_us, together.first && !kSanitized ? 50'000U : 5'000'000U);
   std::printf("the survivor waited for %.1f ms at most, beside %d processes on this machine\n",
               static_cast<double>(together.longest_us) / 1000, kKilled);
   run_cuda([&](Client& client) {
