@@ -18,7 +18,7 @@ def reference(name):
 
 
 def make_image(folder, name="cuda-check", more=(), links=()):
-    """/probe, and /cuda_check with the C library that it and the driver need; `more` programs by their names, and links. Returns the
+    """/probe, and /cuda_check with the C library that it and the driver need; `more` programs by their paths, and links. Returns the
     reference and the path of its archive."""
     folder.mkdir()
     probe = drover.build_probe(folder).read_bytes()

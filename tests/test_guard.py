@@ -34,6 +34,7 @@ class SharesTest(drover.DaemonTest):
         """What it says, and its exit status."""
         task = self.submit(*words, **how)
         record = self.daemon.wait_until_final(task)
+        self.assertIn("exit_status", record, record)
         return self.daemon.output(task) + self.daemon.output(task, "stderr"), record["exit_status"]
 
     def hold(self, mib, **how):

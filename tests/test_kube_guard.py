@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
+import cuda_python
 import drover
 import kube_guard
 import test_guard
@@ -60,7 +61,11 @@ class GuardedClaimsTest(ClaimsTest):
 
     def run_to_end(self, name, *command, **more):
         """What its first container says, and its exit status."""
-        self.make_pod(pod(name, command, **more))
+        return self.end_of(pod(name, command, **more))
+
+    def end_of(self, made):
+        self.make_pod(made)
+        name = made["metadata"]["name"]
         ended = self.cluster.wait_until_ended(name)
         (status,) = ended["status"]["containerStatuses"]
         text = self.cluster.kubectl("logs", name).stdout
@@ -177,6 +182,31 @@ class MemoryTest(GuardedClaimsTest):
         self.run_pod(pod("both", SLEEP))
         self.assertEqual(memory_in(self.exec("both", "/cuda_check", "info").stdout)[1], SHARE)
         self.assertEqual(self.exec("both", *hold(SHARE)).returncode, 2)
+
+
+class PythonTest(GuardedClaimsTest):
+    """Programs of others, as their authors publish them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cuda_python.packages()
+        super().setUpClass()
+        with tempfile.TemporaryDirectory() as folder:
+            cls.node.import_images([kube_guard.make_image(pathlib.Path(folder) / "python", "python", more=cuda_python.files())])
+
+    def test_they_run_unchanged_and_a_full_share_is_their_own_exception(self):
+        self.claim()
+        folders = cuda_python.folders()
+        for role in ("bindings", "numba"):
+            with self.subTest(role):
+                made = pod(role, cuda_python.command(role, 2 * SHARE << 20), image="python",
+                           env=[{"name": name, "value": value} for name, value in cuda_python.environment().items()])
+                made["spec"]["volumes"] = [{"name": f"v{index}", "hostPath": {"path": path}} for index, path in enumerate(folders)]
+                made["spec"]["containers"][0]["volumeMounts"] = [{"name": f"v{index}", "mountPath": path, "readOnly": True}
+                                                                 for index, path in enumerate(folders)]
+                text, status = self.end_of(made)
+                self.assertEqual(status, 0, text)
+                cuda_python.check_share(self, text, SHARE)
 
 
 class SpoiltTest(GuardedClaimsTest):
