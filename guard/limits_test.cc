@@ -157,6 +157,33 @@ TEST_F(GuardTest, TheEnvironmentLetsNobodyOff) {
   });
 }
 
+TEST_F(GuardTest, TheToolkitsVariableMakesAShareSmallerAndNeverLarger) {
+  limit({{0, 8 * kGib}});
+  const std::map<std::string, std::uint64_t> totals = {{"2048", 2 * kGib},
+                                                       {"8192", 8 * kGib},
+                                                       {"9000", 8 * kGib},
+                                                       {"0", 8 * kGib},
+                                                       {"-1", 8 * kGib},
+                                                       {"", 8 * kGib},
+                                                       {"2Gi", 8 * kGib},
+                                                       {" 1", 8 * kGib},
+                                                       {"1e3", 8 * kGib},
+                                                       {"17592186044416", 8 * kGib},
+                                                       {"99999999999999999999", 8 * kGib}};
+  for (const auto& [mib, most] : totals) {
+    SCOPED_TRACE(mib);
+    ::setenv("NVIDIA_GPU_MEMORY_LIMIT", mib.c_str(), 1);
+    run_cuda([&](Client& client) {
+      std::size_t total = 0;
+      EXPECT_EQ(CALL(client.cuda, cuDeviceTotalMem_v2)(&total, client.device), CUDA_SUCCESS);
+      EXPECT_EQ(total, most);
+      EXPECT_EQ(client.allocate(most), CUDA_ERROR_OUT_OF_MEMORY);
+      EXPECT_EQ(client.allocate(most - kContext), CUDA_SUCCESS);
+    });
+  }
+  ::unsetenv("NVIDIA_GPU_MEMORY_LIMIT");
+}
+
 TEST_F(GuardTest, ACapturedAllocationOnlyMakesANode) {
   limit({{0, kGib}});
   run_cuda([](Client& client) {

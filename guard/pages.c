@@ -37,6 +37,7 @@ static struct {
   int descriptor; /* of the account; closing any descriptor of it would give up the slot */
   int slot;       /* -1: none */
   int count;
+  uint64_t own_limit; /* bytes of each GPU, by the environment: UINT64_MAX is none */
   unsigned char uuids[GUARD_GPUS][16];
 } pages = {.mutex = PTHREAD_MUTEX_INITIALIZER,
            .contending = PTHREAD_MUTEX_INITIALIZER,
@@ -94,6 +95,16 @@ static void forget_slot(void) {
   pthread_mutex_init(&pages.contending, NULL);
 }
 
+/* What NVIDIA's container toolkit reads of a container, in MiB. It makes a share smaller, and never larger.
+ */
+static uint64_t wish_of_environment(void) {
+  const char* text = secure_getenv("NVIDIA_GPU_MEMORY_LIMIT");
+  if (text == NULL || *text < '1' || *text > '9') return UINT64_MAX;
+  char* end;
+  const unsigned long long mib = strtoull(text, &end, 10);
+  return *end == '\0' && mib < UINT64_MAX >> 20 ? mib << 20 : UINT64_MAX;
+}
+
 static bool is_absent(const char* path) {
   return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
@@ -116,6 +127,7 @@ static enum guard_state open_pages(void) {
   if (account == NULL) return GUARD_BROKEN;
   pages.account = map_page(account, true, sizeof *pages.account, &pages.descriptor);
   if (pages.account == NULL) return GUARD_BROKEN;
+  pages.own_limit = wish_of_environment();
   if (pthread_atfork(NULL, NULL, forget_slot) != 0) return GUARD_BROKEN;
   return GUARD_LIMITED;
 }
@@ -147,7 +159,8 @@ const char* guard_uuid(int entry) {
 
 uint64_t guard_limit_bytes(int entry) {
   if (pages.state != GUARD_LIMITED) return 0;
-  return __atomic_load_n(&pages.limits->gpus[entry].bytes, __ATOMIC_RELAXED);
+  const uint64_t bytes = __atomic_load_n(&pages.limits->gpus[entry].bytes, __ATOMIC_RELAXED);
+  return bytes < pages.own_limit ? bytes : pages.own_limit;
 }
 
 /* ---- Slots ---- */
