@@ -204,10 +204,9 @@ class MachineDaemon {
     });
   }
 
-  std::map<std::string, std::string> folders_of(const std::set<std::string>& tasks) const {
-    std::map<std::string, std::string> folders;
-    for (const auto& id : tasks) folders[id] = fmt::format("{}/tasks/{}", options_.state, id);
-    return folders;
+  std::map<std::string, std::string> folders_of(std::map<std::string, std::string> tasks) const {
+    for (auto& [name, task] : tasks) task = fmt::format("{}/tasks/{}", options_.state, task);
+    return tasks;
   }
 
   const cli::ServeOptions& options_;

@@ -101,7 +101,7 @@ class GuardTest(SharesTest):
         self.assertEqual([value for _, value in charged], [(512 + CONTEXT) << 20])
 
     def test_who_is_not_guarded_is_told_so(self):
-        for how in ({"share_by": "none"}, {"gpu_share": "512MiB"}, {"group": "team"}):
+        for how in ({"share_by": "none"}, {"gpu_share": "512MiB"}, {"group": "team", "share_by": "none"}):
             with self.subTest(how):
                 task = self.hold(10, **how)
                 self.assertEqual(self.daemon.task(task)["grants"][0]["tier"], "counted")
@@ -109,6 +109,32 @@ class GuardTest(SharesTest):
                 self.daemon.end_task(task)
         self.assertGreater(self.memory(share_by="none")[1], SHARE, "it sees the whole card")
         self.assertGreater(self.memory(gpu_share=None, gpus=1)[1], SHARE)
+
+    def test_tasks_of_a_group_have_one_share_together_whoever_comes_and_goes(self):
+        first = self.hold(5 * GIB, group="team")
+        self.assertEqual(self.daemon.task(first)["grants"][0]["tier"], "guarded")
+        self.assertEqual(self.run_to_end("hold", 3 * GIB, group="team")[1], 2)
+        second = self.hold(2 * GIB, group="team", share_by="limits")
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.run_to_end("hold", GIB, group="team")[1], 2)
+        self.assertEqual(self.run_to_end("hold", 3 * GIB)[1], 0, "another task has a share of its own")
+        self.daemon.end_task(first)
+        third = self.hold(4 * GIB, group="team")
+        self.assertEqual(self.run_to_end("hold", 2 * GIB, group="team")[1], 2)
+        drover.wait_for(lambda: {value for _, value in self.series("drover_container_gpu_memory_charged_bytes")} == {(6 * GIB + 2 * CONTEXT) << 20},
+                        "both to be counted together")
+        for task in (second, third):
+            self.daemon.end_task(task)
+        self.assertEqual(self.run_to_end("hold", 7 * GIB, group="team")[1], 0, "what is over leaves nothing")
+
+    def test_tasks_of_a_group_that_start_at_once_have_one_share(self):
+        for _ in range(5):
+            tasks = [self.submit("hold", 3 * GIB, "sleep", 1000, group="rush") for _ in range(4)]
+            drover.wait_for(lambda tasks=tasks: len([task for task in tasks if self.daemon.task(task)["state"] == "running"]) == 2
+                            and len([task for task in tasks if self.daemon.task(task)["state"] == "failed"]) == 2, "two of them to fit")
+            for task in tasks:
+                self.daemon.end_task(task)
 
     def test_processes_of_a_container_see_each_other_and_nobody_else(self):
         other = self.hold(700)
@@ -158,7 +184,6 @@ class GuardTest(SharesTest):
         for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, kernel, limits, none"),
                                     ({"gpus": 1, "gpu_share": None, "share_by": "limits"}, "/share_by", "whole GPUs"),
                                     ({"gpu_share": "512MiB", "share_by": "limits"}, "/share_by", "1 GiB"),
-                                    ({"group": "team", "share_by": "limits"}, "/share_by", "group"),
                                     ({"group": "team", "share_by": "kernel"}, "/share_by", "group"),
                                     ({"gpu_share": "512MiB", "share_by": "kernel"}, "/share_by", "1 GiB"),
                                     ({"gpus": 1, "gpu_share": None, "share_by": "kernel"}, "/share_by", "whole GPUs")):

@@ -80,6 +80,9 @@ struct Launch {
   std::vector<GpuShare> gpu_shares;          ///< in the same order; empty when it has them whole
   /// What the guard holds it to; `driver` has the guard then. None: nothing does.
   std::vector<share::Limit> limits;
+  /// Ids of the tasks that have these limits together with it, as of when it is called; its own may be among
+  /// them. From any thread. May be empty: it has them alone.
+  std::function<std::vector<std::string>()> together;
   /// MIG instances that are made for it first. Their UUIDs and nodes then take the place of its GPUs'.
   std::vector<gpu::MigPart> parts;
   int processes = 4096;           ///< at most

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <mutex>
 
 #include "base/pidfd.h"
 #include "container/bundle.h"
@@ -93,8 +94,19 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
                    with_groups(launch, user), launch.progress, launch.stop);
 }
 
+Status Launcher::make_pages(const Directory& folder, const Launch& launch) {
+  static std::mutex one_at_a_time;  // of two of a group the second finds the pages of the first
+  const std::lock_guard lock(one_at_a_time);
+  std::vector<Directory> others;
+  for (const auto& id : launch.together ? launch.together() : std::vector<std::string>()) {
+    auto other = Directory::open(std::filesystem::path(folder.path()).parent_path() / id);
+    if (other && id != launch.task.id) others.push_back(*std::move(other));
+  }
+  return share::make_pages(folder, launch.limits, others);
+}
+
 Result<std::vector<HostMount>> Launcher::make_share_pages(const Directory& folder, const Launch& launch) {
-  DROVER_CHECK_OK(share::make_pages(folder, launch.limits));
+  DROVER_CHECK_OK(make_pages(folder, launch));
   const auto mount = [&](const char* page, const std::string& place, bool writable) {
     return HostMount{fmt::format("{}/{}/{}", folder.path(), share::kPagesFolder, page),
                      fmt::format("{}/{}", driver::kContainerFolder, place), writable};

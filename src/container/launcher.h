@@ -95,7 +95,9 @@ class Launcher {
   /// on with the sandbox as it is. As on the host, the user's groups count, which a container with an image
   /// does not have.
   Status fill_sandbox(const Directory& folder, const Launch& launch, const User& user) const;
-  /// Makes the pages that hold the container to its shares of GPUs: they go below the driver's place.
+  /// Makes the pages that hold the container to its shares of GPUs, or takes those of its group.
+  static Status make_pages(const Directory& folder, const Launch& launch);
+  /// The same, and how they go below the driver's place.
   static Result<std::vector<HostMount>> make_share_pages(const Directory& folder, const Launch& launch);
   /// What does not depend on how the container comes about.
   Result<LaunchSpec> spec_of(const Directory& folder, const Launch& launch, const image::Image* image,

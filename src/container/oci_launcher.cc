@@ -280,7 +280,7 @@ Status OciLauncher::prepare_chosen(const std::string& runtime, const Directory& 
 
 Result<std::vector<HostMount>> OciLauncher::place_guard_on_host(const Directory& folder,
                                                                 const Launch& launch) {
-  DROVER_CHECK_OK(share::make_pages(folder, launch.limits));
+  DROVER_CHECK_OK(make_pages(folder, launch));
   DROVER_TRY(const auto pages, folder.subdirectory(share::kPagesFolder));
   const auto inside = driver::kGuardOnHost + "/";
   for (const auto& cover : launch.driver.on_host)

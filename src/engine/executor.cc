@@ -47,12 +47,10 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
   return launch;
 }
 
-/// What the guard, which goes before the driver, holds the task to. Those of a group have one share together,
-/// which no pages are for.
+/// What the guard, which goes before the driver, holds the task to.
 std::vector<share::Limit> limits_of(const container::Launch& launch) {
   const auto& wanted = launch.task.resources;
-  if (launch.task.driver != workload::DriverSource::kHost || wanted.share_by == workload::ShareBy::kNone ||
-      !wanted.group.empty())
+  if (launch.task.driver != workload::DriverSource::kHost || wanted.share_by == workload::ShareBy::kNone)
     return {};
   const bool insists = wanted.share_by == workload::ShareBy::kLimits;
   std::vector<share::Limit> limits;
@@ -64,7 +62,8 @@ std::vector<share::Limit> limits_of(const container::Launch& launch) {
   return limits;
 }
 
-/// Empty where the driver is not to do it, or cannot and need not.
+/// Empty where the driver is not to do it, or cannot and need not. It limits control groups, of which a group
+/// of tasks has several.
 Result<container::MemoryLimiter> memory_limiter(const Ports& ports, const container::Launch& launch) {
   const auto& wanted = launch.task.resources;
   const bool insists = wanted.share_by == workload::ShareBy::kKernel;
@@ -126,6 +125,7 @@ void Executor::carry_out(const control::action::Launch& action) {
   for (const auto& uuid : control::uuids_of(record))
     for (const auto& device : inventory.devices)
       if (device.uuid == uuid) machine.devices.push_back(device);
+  if (!record.task.resources.group.empty()) share_groups_.update(state_);
   const std::stop_source source;
   launching_.insert_or_assign(action.id, source);
   const auto in_use = std::make_shared<std::optional<Error>>();
@@ -180,6 +180,10 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
 Status Executor::add_driver(container::Launch& launch) const {
   DROVER_TRY(launch.limit_memory, memory_limiter(ports_, launch));
   launch.limits = limits_of(launch);
+  if (!launch.task.resources.group.empty())
+    launch.together = [this, group = control::request_of(launch.task).group] {
+      return share_groups_.members(group);
+    };
   auto supply = launch.limits.empty() ? ports_.driver_supply(false) : guarded_supply(ports_, launch);
   if (!supply && !launch.limits.empty() && launch.task.resources.share_by != workload::ShareBy::kLimits) {
     launch.limits.clear();

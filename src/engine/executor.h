@@ -17,6 +17,7 @@
 #include "control/state.h"
 #include "engine/execution.h"
 #include "engine/ports.h"
+#include "engine/share_groups.h"
 
 namespace drover::engine {
 
@@ -116,6 +117,7 @@ class Executor {
   std::map<std::string, std::string> preparing_;  ///< by task, in words
   std::map<std::string, Retry> retries_;          ///< by task
   std::map<std::string, std::deque<Step>> serial_queues_;
+  ShareGroups share_groups_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
 };
 

@@ -58,7 +58,8 @@ struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
   std::vector<TaskProcesses> tasks;  ///< that have shares
-  std::set<std::string> guarded;     ///< ids of those that may have the guard's pages
+  /// By an allowance's name, one of its tasks that may have the guard's pages.
+  std::map<std::string, std::string> guarded;
 
   bool operator==(const SharedGpus&) const = default;
 };

@@ -43,10 +43,11 @@ SharedGpus ShareWatch::shared_gpus() const {
       allowance.name = name;
       allowance.tasks.insert(id);
       allowance.bytes = grant.memory_bytes;
-      allowance.tier = placement::tier_of(grant, record.tier);
+      // A group is held to its share when all of it are.
+      if (allowance.tier != gpu::kCounted) allowance.tier = placement::tier_of(grant, record.tier);
     }
     if (!record.gpus.empty()) shared.tasks.push_back(processes_.of(record));
-    if (!record.tier.empty()) shared.guarded.insert(id);
+    if (!record.tier.empty()) shared.guarded.emplace(name_of(record.task), id);
   }
   for (auto& [key, allowance] : allowances) shared.allowances.push_back(std::move(allowance));
   for (const auto& device : state_.machine().inventory.devices)

@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::LocalEngineTest;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kGiB = 1ULL << 30;
 
@@ -29,14 +30,16 @@ class ShareWatchTest : public LocalEngineTest {
     ASSERT_TRUE(open(node(2), std::move(with_watch), std::make_unique<testing::FakeContainerizer>(world_)));
     run();
   }
-  std::string running(std::uint64_t memory, const std::function<void(workload::Task&)>& more = {}) {
+  std::string running(std::uint64_t memory, const std::function<void(workload::Task&)>& more = {},
+                      const std::string& tier = "") {
     const auto id = submit_with([&](workload::Task& task) {
                       task.resources.gpus = {{1, {}}};
                       task.resources.share.memory_bytes = memory;
                       if (more) more(task);
                     })->task.id;
     run();
-    engine_->watcher().started(id, {static_cast<pid_t>(100 + told_), now_});
+    engine_->watcher().started(id,
+                               {.pid = static_cast<pid_t>(100 + told_), .started_at = now_, .tier = tier});
     run();
     return id;
   }
@@ -97,6 +100,20 @@ TEST_F(ShareWatchTest, AGroupHasItsShareTogether) {
   EXPECT_THAT(overruns(),
               ElementsAre("job: it held most of what its group 'team' held: together they held 3 GiB "
                           "of GPU 0 and may hold 2 GiB"));
+}
+
+TEST_F(ShareWatchTest, AGroupIsGuardedWhenAllOfItAreAndHasOneAccount) {
+  begin_watched();
+  const auto in_group = [](auto& task) { task.resources.group = "team"; };
+  const auto one = running(2 * kGiB, in_group, "guarded"), other = running(2 * kGiB, in_group, "guarded");
+  EXPECT_THAT(world_.asked.back().together(), UnorderedElementsAre(one, other));
+  ASSERT_THAT(shared_.guarded, SizeIs(1));
+  EXPECT_EQ(shared_.guarded.begin()->first, shared_.allowances.at(0).name);
+  EXPECT_EQ(shared_.allowances.at(0).tier, "guarded");
+  running(2 * kGiB, in_group);
+  EXPECT_EQ(shared_.allowances.at(0).tier, "counted");
+  running(2 * kGiB);
+  EXPECT_FALSE(world_.asked.back().together) << "it has its share alone";
 }
 
 TEST_F(ShareWatchTest, AnOffenceIsToldToItsOwnerAndChangesNothing) {

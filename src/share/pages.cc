@@ -78,12 +78,27 @@ T read_at(int fd, off_t place) {
   return value;
 }
 
+/// The same files, by another name each: they are there for as long as one of them is.
+bool link_pages(const Directory& folder, const Directory& other, const std::vector<Limit>& limits) {
+  const auto pages = Pages::open(other);
+  const auto theirs = other.subdirectory(kPagesFolder);
+  if (!pages || !theirs || pages->limits() != limits) return false;
+  return std::ranges::all_of(std::array{kLimitsPage, kAccountPage}, [&](const char* page) {
+    return ::linkat(theirs->fd(), page, folder.fd(), page, 0) == 0;
+  });
+}
+
 }  // namespace
 
-Status make_pages(const Directory& task, const std::vector<Limit>& limits) {
+Status make_pages(const Directory& task, const std::vector<Limit>& limits,
+                  const std::vector<Directory>& others) {
   DROVER_TRY(const auto page, page_of(limits, 1));
   DROVER_CHECK_OK(task.remove_tree(kPagesFolder));
   DROVER_TRY(const auto folder, task.make_subdirectory(kPagesFolder, 0755));
+  for (const auto& other : others) {
+    if (link_pages(folder, other, limits)) return {};
+    for (const char* half : {kLimitsPage, kAccountPage}) DROVER_CHECK_OK(folder.remove_tree(half));
+  }
   DROVER_TRY(const auto own, make_page(folder, kLimitsPage, 0444));
   DROVER_CHECK_OK(write_page(own.get(), &page, sizeof page));
   // Whatever users the container's processes have.

@@ -34,8 +34,11 @@ inline constexpr const char* kAccountPage = "account";
 /// GPUs that a page of limits can name.
 inline constexpr std::size_t kMostLimits = 16;
 
-/// Makes both pages anew in <task>/share. kInvalid for more than kMostLimits, or what is no UUID.
-Status make_pages(const Directory& task, const std::vector<Limit>& limits);
+/// Puts both pages into <task>/share: those of one of `others`, the folders of tasks that have the same
+/// limits together with it, where one has such pages; else new ones. kInvalid for more than kMostLimits, or
+/// what is no UUID.
+Status make_pages(const Directory& task, const std::vector<Limit>& limits,
+                  const std::vector<Directory>& others = {});
 
 /// A process of the container that uses a limited GPU through the guard.
 struct GuardedProcess {

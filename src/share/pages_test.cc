@@ -130,6 +130,38 @@ TEST_F(PagesTest, LimitsOfAContainerThatRunsCanBeOthers) {
   EXPECT_FALSE(pages.set_limits(wanted));
 }
 
+TEST_F(PagesTest, ThoseWhoHaveAShareTogetherHaveTheSamePagesWhoeverGoes) {
+  const auto make = [&](const char* name, const std::vector<Limit>& limits,
+                        const std::vector<std::string>& names) {
+    auto folder = task().make_subdirectory(name).value();
+    std::vector<Directory> others;
+    for (const auto& other : names) others.push_back(task().subdirectory(other).value());
+    EXPECT_TRUE(make_pages(folder, limits, others));
+    return folder;
+  };
+  const auto inode = [](const Directory& folder, const char* page) {
+    struct stat info{};
+    EXPECT_EQ(::stat((folder.path() + "/share/" + page).c_str(), &info), 0);
+    return info.st_ino;
+  };
+  ASSERT_TRUE(task().make_subdirectory("none"));
+  const auto first = make("first", kLimits, {});
+  const auto second = make("second", kLimits, {"none", "first"});
+  for (const char* page : {kLimitsPage, kAccountPage}) EXPECT_EQ(inode(first, page), inode(second, page));
+  auto less = kLimits;
+  --less[0].bytes;
+  const auto third = make("third", less, {"first", "second"});
+  for (const char* page : {kLimitsPage, kAccountPage}) EXPECT_NE(inode(third, page), inode(second, page));
+
+  const auto open = Pages::open(first).value();
+  EXPECT_TRUE(first.remove_tree(kPagesFolder));
+  EXPECT_TRUE(open.are_there()) << "somebody else has them";
+  EXPECT_EQ(Pages::open(second)->limits(), kLimits);
+  ASSERT_EQ(::unlink((second.path() + "/share/account").c_str()), 0);
+  const auto fourth = make("fourth", kLimits, {"second"});
+  EXPECT_NE(inode(fourth, kLimitsPage), inode(second, kLimitsPage)) << "half of them is none";
+}
+
 TEST_F(PagesTest, AnAccountThatWasSpoiltIsPutRightAndBelieved) {
   auto pages = this->pages();
   for (const off_t size : {0, 100, 100 << 20}) {

@@ -35,7 +35,7 @@ struct Shares {
   std::vector<Allowance> allowances;
   /// Makes what says whose a process is. Called once, on the thread of the watch.
   std::function<gpu::TaskOf()> owners;
-  std::map<std::string, std::string> guarded;  ///< by task that has pages (pages.h): its folder
+  std::map<std::string, std::string> guarded;  ///< by an allowance's name: a folder with its pages (pages.h)
   TimeShares time = TimeShares::kLend;         ///< of those with pages
 };
 

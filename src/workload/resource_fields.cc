@@ -263,9 +263,9 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
   for (const auto& name : kFilterFields)
     needs(name, decoder.value(name) != nullptr, 1, "no GPUs are asked for that could be so");
   needs("gpu_share", decoder.value("gpu_share") != nullptr, 1, "no GPUs are asked for that could be shared");
-  if (resources.insists_on_share() && !resources.group.empty())
+  if (resources.share_by == ShareBy::kKernel && !resources.group.empty())
     decoder.mistake("share_by",
-                    "the tasks of a group have one share together, which nothing can hold them to",
+                    "the tasks of a group have one share together, and the driver would limit each by itself",
                     "leave the group or share_by out");
   if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
