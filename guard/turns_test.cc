@@ -63,6 +63,53 @@ TEST_F(GuardTurnsTest, EveryWayToLaunchWaitsForItsTurn) {
   stop_all();
 }
 
+// What a program notices that waits for each of its kernels.
+TEST_F(GuardTurnsTest, BesideANeighbourAtFullLoadHalfIsHalfAndNoKernelWaitsLong) {
+  constexpr std::size_t kMost = 1 << 16;
+  struct Waits {
+    std::atomic<std::size_t> count;
+    std::uint64_t us[kMost];
+  };
+  auto& waits = *shared<Waits>();
+  add("own", 500);
+  add("neighbour", 500);
+  give_turns();
+  start_in("own", [&](Client& client, Progress& progress) {
+    Spinner spinner(client);
+    while (!progress.stop) {
+      const auto began = std::chrono::steady_clock::now();
+      ASSERT_EQ(spinner.launch(1000), CUDA_SUCCESS);
+      ASSERT_EQ(CALL(client.cuda, cuCtxSynchronize)(), CUDA_SUCCESS);
+      const auto took = std::chrono::steady_clock::now() - began;
+      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+      const std::size_t next = waits.count;
+      if (next < kMost) waits.us[next] = static_cast<std::uint64_t>(us);
+      waits.count = next + 1;
+      progress.launched_us += 1000;
+      ++progress.launches;
+    }
+  });
+  const auto alone = measure(kWhile).at("own");
+  start_spinning("neighbour", 1000);
+  double part = 0;
+  std::uint64_t p99 = UINT64_MAX;
+  // A machine that is busy with other things may keep a process from launching for a while.
+  for (int tries = 0; tries < 6 && (part < 0.47 || p99 > 110'000); ++tries) {
+    const std::size_t first = waits.count;
+    part = measure(kWhile).at("own") / alone;
+    std::vector<std::uint64_t> sorted(waits.us + first, waits.us + std::min<std::size_t>(waits.count, kMost));
+    ASSERT_GT(sorted.size(), 100U);
+    std::ranges::sort(sorted);
+    p99 = sorted[sorted.size() * 99 / 100];
+  }
+  std::printf("%.1f %% of what it has alone, and 99 of 100 kernels of 1 ms are done after %.1f ms\n",
+              100 * part, static_cast<double>(p99) / 1000);
+  EXPECT_GE(part, kSanitized ? 0.4 : 0.47);
+  EXPECT_LE(p99, 110'000U);
+  stop_all();
+  ::munmap(&waits, sizeof waits);
+}
+
 // Half of the GPU is idle if its share is not lent.
 TEST_F(GuardTurnsTest, WhatOneDoesNotUseIsLent) {
   add("a", 500);
