@@ -100,6 +100,7 @@ class EverythingTest(unittest.TestCase):
         self.assertEqual(self.checks["contexts"]["figures"]["lazy"]["process"], CONTEXT)
         for length, found in self.checks["time"]["figures"].items():
             self.assertEqual(len(found["shares"]), 2, length)
+        self.assertEqual(set(self.checks["turns"]["figures"]), {"25 of kernels of 1000 us", "50 of kernels of 1000 us"})
 
     def test_drover_itself(self):
         for name in ("discovery", "isolation", "driver"):

@@ -26,11 +26,6 @@ def constant(name):
     return int(shifted[1]) << int(shifted[2]) if shifted else int(found[1].strip(), 0)
 
 
-def has_turns():
-    """Whether the guard of this checkout knows shares of a GPU's time: then write() has to say whose."""
-    return "struct guard_turn " in HEADER.read_text()
-
-
 def write(folder, limits):
     """Both pages: `limits` is bytes by UUID, and nobody holds anything yet."""
     gpus = constant("GUARD_GPUS")

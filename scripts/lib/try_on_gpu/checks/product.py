@@ -1,5 +1,6 @@
 """Drover itself: whether it finds the GPUs, brings the driver into containers, and keeps GPUs from those who have none."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -14,8 +15,11 @@ import oci_layout
 
 from ..machine import end, start, tail
 from ..trial import Answer, Check, Failed, NotPossible
+from .sharing import had_by, shares, spinning
 
 RUNTIMES = ("runc", "crun", "youki")
+MOST_OFF = 3  # points of a share of time
+LEAST_HALF = 47  # percent, of what a program has alone, beside one that takes all it gets
 
 # What a task can open: its own node by name, and one that it would make itself.
 OPENS = """
@@ -163,10 +167,38 @@ def share(trial):
                   total == size and filled <= size and free <= 4)
 
 
+def turns(trial):
+    """Two tasks at once, for kernels of several lengths: points that the first is off its share, and what it has of what it has alone."""
+    program, machine, found = trial.machine.built("cuda_check"), trial.machine, {}
+    seconds, lengths = (2, (1000,)) if trial.settings.brief else (6, (100, 1000, 10_000))
+    with Daemon(trial) as drover, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        image = image_of(drover.folder / "image", program, machine.driver["files"].values())
+
+        def run(parts, length, loops=None):
+            begin = int((time.monotonic() + (3 if machine.profile else 8)) * 1000)  # containers and contexts take their time
+            loops_known = ["--env", f"LOOPS_PER_US={loops}"] if loops else []
+            tasks = [pool.submit(drover, "run", "--gpu-share", str(part), *loops_known, "--image", image, "--", "/cuda_check",
+                                 *spinning(begin, length, seconds)) for part in parts]
+            return [had_by(task.result(), length) for task in tasks]
+
+        for length in lengths:
+            alone, = run([0.5], length)
+            for percent in (25, 50):
+                two = run([percent / 100, 1 - percent / 100], length, alone["loops_per_us"])
+                found[f"{percent} of kernels of {length} us"] = {
+                    "alone": alone, "two": two, "percent": shares(two)[0], "off": round(abs(shares(two)[0] - percent), 1),
+                    "of_alone": round(100 * two[0]["ms_in_a_second"] / alone["ms_in_a_second"], 1)}
+    worst = max(each["off"] for each in found.values())
+    least = min(each["of_alone"] for name, each in found.items() if name.startswith("50"))
+    words = "; ".join(f"{name}: {each['percent']} %" for name, each in found.items())
+    return Answer(f"{words}; a half is {least} % of what one has alone", found, machine.judged(worst <= MOST_OFF and least >= LEAST_HALF))
+
+
 CHECKS = [
     Check("doctor", "What does 'drover doctor' say?", 30, doctor),
     Check("discovery", "Does Drover find the GPUs that CUDA has?", 60, discovery),
     Check("isolation", "Can a task open its GPU, and no other?", 60, isolation),
     Check("task-share", "Is a task held to its share?", 60, share, "A1"),
+    Check("turns", "Are shares of a GPU's time kept?", 150, turns, "A11, A12"),
     Check("driver", "Does Drover bring the driver into an image that has none?", 60, driver_in_image),
 ]

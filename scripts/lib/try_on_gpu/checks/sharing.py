@@ -4,8 +4,7 @@ import concurrent.futures
 import shutil
 import time
 
-from .. import pages
-from ..trial import Answer, Check, NotPossible
+from ..trial import Answer, Check
 
 LENGTHS_US = (100, 1000, 10_000)
 
@@ -14,12 +13,21 @@ def run_together(trial, length, count, seconds, guarded=False, loops=None):
     """What so many programs had of the GPU at the same time: milliseconds in a second, by how many kernels of a length they ended. `loops`:
     what one alone has found a microsecond to be."""
     begin = int((time.monotonic() + (0.5 if trial.machine.profile else 4)) * 1000)  # a real context takes its time
-    words = [trial.machine.built("cuda_check"), "spin", "0", "sync", "until", str(begin), "share", str(length), str(seconds)]
+    words = [trial.machine.built("cuda_check"), *spinning(begin, length, seconds)]
     environment = {"LOOPS_PER_US": str(loops)} if loops else None
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         running = [pool.submit(trial.command, words, guarded, environment=environment) for _ in range(count)]
-        said = [each.result().split() for each in running]
-    return [{"ms_in_a_second": int(kernels) * length / float(took), "loops_per_us": float(loops)} for _, kernels, took, loops in said]
+        return [had_by(each.result(), length) for each in running]
+
+
+def spinning(begin, length, seconds):
+    """What cuda_check is told: from a moment on, in milliseconds of the monotonic clock, kernels of so many microseconds, for so long."""
+    return ["spin", "0", "sync", "until", str(begin), "share", str(length), str(seconds)]
+
+
+def had_by(said, length):
+    _, kernels, took, loops = said.split()
+    return {"ms_in_a_second": int(kernels) * length / float(took), "loops_per_us": float(loops)}
 
 
 def shares(programs):
@@ -39,13 +47,6 @@ def unthrottled(trial):
     return Answer(words, found)
 
 
-def turns(trial):
-    """The place for shares of time: pages.write() is to give them, and run_together(guarded=True) measures them."""
-    if not pages.has_turns():
-        raise NotPossible("the guard of this checkout does not share a GPU's time")
-    raise NotPossible("pages.write() does not know the guard's turns yet")
-
-
 def mps(trial):
     found = {name: shutil.which(name) for name in ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")}
     there = [name for name, path in found.items() if path]
@@ -55,6 +56,5 @@ def mps(trial):
 
 CHECKS = [
     Check("time", "How is a GPU's time divided when nobody sees to it?", 90, unthrottled),
-    Check("turns", "Are shares of a GPU's time kept?", 60, turns, "A11"),
     Check("mps", "Are the programs of MPS there?", 15, mps),
 ]
