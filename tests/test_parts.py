@@ -132,6 +132,8 @@ class GivenTest(PartsTest):
     def test_lists_say_which_part_and_that_it_holds(self):
         self.start("2g.10gb")
         self.assertRegex(self.daemon.cli("gpus").out, r"2g\.10gb \(hard\)")
+        self.assertIn("ok, in parts", self.daemon.cli("gpus").out)
+        self.assertNotIn("unfit", self.daemon.cli("gpus").out)
         self.assertRegex(self.daemon.cli("ps").out, r"2g\.10gb of 2 \(hard\)")
         plan = self.daemon.cli("plan", "--gpu-part", "2g.10gb").out
         self.assertIn("2g.10gb of 2 (hard)", plan)

@@ -86,6 +86,11 @@ struct Device {
 /// Why a GPU in MIG mode is unhealthy, when nothing else ails it.
 inline constexpr const char* kInMigMode = "it is in MIG mode, so it cannot be given as a whole";
 
+/// What ails it: not its mode, in which it is given in parts.
+inline std::string_view illness_of(const Device& device) {
+  return device.unhealthy == kInMigMode ? std::string_view() : device.unhealthy;
+}
+
 /// Why nobody gets it now: its health, or else its cordon. Empty when it may be given.
 inline const std::string& why_withheld(const Device& device) {
   return device.unhealthy.empty() ? device.cordoned : device.unhealthy;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -30,9 +31,9 @@ Result<Response> get_health(const Services& services, const Request& request) {
   auto problems = inventory.problems;
   for (auto& problem : services.daemon->problems()) problems.push_back(std::move(problem));
   for (const auto& device : inventory.devices)
-    if (!device.unhealthy.empty())
-      problems.push_back({ErrorKind::kUnavailable,
-                          "GPU " + std::to_string(device.index) + " is unfit: " + device.unhealthy, "", ""});
+    if (const auto illness = gpu::illness_of(device); !illness.empty())
+      problems.push_back(
+          {ErrorKind::kUnavailable, fmt::format("GPU {} is unfit: {}", device.index, illness), "", ""});
   json health = {{"status", problems.empty() ? "ok" : "degraded"}};
   // Strangers learn that the daemon lives, not what the machine is like.
   if (request.caller) health["problems"] = view(problems);

@@ -50,8 +50,8 @@ json view_device(const gpu::Device& device) {
                 {"cpus", device.cpus},
                 {"mig", name_of(device.mig)},
                 {"serial", device.serial},
-                {"healthy", device.unhealthy.empty()},
-                {"unfit", device.unhealthy},
+                {"healthy", gpu::illness_of(device).empty()},
+                {"unfit", gpu::illness_of(device)},
                 {"cordoned", device.cordoned},
                 {"problems", view(device.problems)}};
   if (const auto& capability = device.compute_capability)

@@ -42,8 +42,10 @@ std::string title(const json& machine) {
 std::string health_of_gpu(const json& gpu) {
   if (const auto cordoned = gpu.value("cordoned", ""); gpu.value("healthy", true) && !cordoned.empty())
     return cordoned;
-  if (gpu.value("healthy", true))
-    return gpu.value("problems", json::array()).empty() ? "ok" : "ok, see --json";
+  if (gpu.value("healthy", true)) {
+    const std::string health = gpu.value("mig", "") == "enabled" ? "ok, in parts" : "ok";
+    return health + (gpu.value("problems", json::array()).empty() ? "" : ", see --json");
+  }
   return "unfit: " + gpu.value("unfit", "");
 }
 
