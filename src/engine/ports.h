@@ -22,6 +22,7 @@
 #include "image/store.h"
 #include "placement/forecast.h"
 #include "share/kernel_limit.h"
+#include "share/pages.h"
 #include "share/referee.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
@@ -58,7 +59,8 @@ struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
   std::vector<TaskProcesses> tasks;  ///< that have shares
-  std::set<std::string> guarded;     ///< ids of those that may have the guard's pages
+  /// Of those that may have the guard's pages, by id: what these are to say.
+  std::map<std::string, std::vector<share::Limit>> guarded;
 
   bool operator==(const SharedGpus&) const = default;
 };
@@ -104,6 +106,10 @@ struct Ports : Loop {
   std::function<Result<container::MemoryLimiter>(const std::vector<share::KernelLimit>&)> memory_limiter;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
+  /// Sets other limits of a control group in which something runs. Called on the pool. May be empty, as
+  /// above.
+  std::function<Status(const std::string& group, const std::vector<share::KernelLimit>&)>
+      change_memory_limits;
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;
