@@ -64,6 +64,12 @@ Result<container::MemoryLimiter> MemoryLimits::limiter(const std::vector<share::
   };
 }
 
+Status MemoryLimits::change(const std::string& group, const std::vector<share::KernelLimit>& limits) const {
+  return within_patience(hardware_, [group, limits](const gpu::Nvml& nvml) {
+    return share::change_memory_limits(nvml, group, limits);
+  });
+}
+
 void MemoryLimits::unlimit(const std::string& group, const std::vector<std::string>& gpus) const {
   const auto done = within_patience(
       hardware_, [group, gpus](const gpu::Nvml& nvml) { return share::unlimit_memory(nvml, group, gpus); });

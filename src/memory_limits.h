@@ -1,8 +1,8 @@
 #pragma once
 
 // The driver's own limits of GPU memory on this machine (share/kernel_limit.h), for containers that are about
-// to start and that have ended. A driver that does not answer holds nobody up for longer than some seconds.
-// Thread safe.
+// to start, that run, and that have ended. A driver that does not answer holds nobody up for longer than some
+// seconds. Thread safe.
 
 #include <memory>
 #include <string>
@@ -22,6 +22,8 @@ class MemoryLimits {
   /// What sets these limits on a container's control group. kUnsupported and kUnavailable, as
   /// share::can_limit_memory().
   Result<container::MemoryLimiter> limiter(const std::vector<share::KernelLimit>& limits) const;
+  /// share::change_memory_limits().
+  Status change(const std::string& group, const std::vector<share::KernelLimit>& limits) const;
   /// Takes those of these GPUs away again. What fails is logged: the limit goes with the group.
   void unlimit(const std::string& group, const std::vector<std::string>& gpus) const;
 

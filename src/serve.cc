@@ -157,13 +157,16 @@ class MachineDaemon {
     };
     ports.watch_shares = [this](engine::SharedGpus shared) {
       shares_->set({std::move(shared.gpus), std::move(shared.allowances),
-                    [tasks = std::move(shared.tasks)] { return task_of(tasks); }, folders_of(shared.guarded),
-                    time_shares_of(options_.share_time)});
+                    [tasks = std::move(shared.tasks)] { return task_of(tasks); },
+                    guarded_tasks(std::move(shared.guarded)), time_shares_of(options_.share_time)});
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
     ports.driver_supply = [this](bool guarded) { return hardware_->driver_supply(guarded); };
     ports.memory_limiter = [this](const auto& limits) { return limits_.limiter(limits); };
+    ports.change_memory_limits = [this](const auto& group, const auto& limits) {
+      return limits_.change(group, limits);
+    };
     ports.listening = container::listening_ports;
     ports.usable_cpus = container::usable_cpus(hierarchies);
     ports.devices = [this](const workload::Task& task) { return hardware_->devices_of(task); };
@@ -204,8 +207,11 @@ class MachineDaemon {
     });
   }
 
-  std::map<std::string, std::string> folders_of(std::map<std::string, std::string> tasks) const {
-    for (auto& [name, task] : tasks) task = fmt::format("{}/tasks/{}", options_.state, task);
+  std::map<std::string, share::GuardedTask> guarded_tasks(
+      std::map<std::string, engine::GuardedShare> shares) const {
+    std::map<std::string, share::GuardedTask> tasks;
+    for (auto& [name, guarded] : shares)
+      tasks[name] = {fmt::format("{}/tasks/{}", options_.state, guarded.task), std::move(guarded.limits)};
     return tasks;
   }
 

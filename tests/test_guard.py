@@ -63,7 +63,9 @@ class SharesTest(drover.DaemonTest):
         return tuple(map(int, re.search(r"^memory (\d+) (\d+)$", said, re.MULTILINE).groups()))
 
 
-class GuardTest(SharesTest):
+class ImagesTest(SharesTest):
+    """In containers of images of the test's own."""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -79,6 +81,8 @@ class GuardTest(SharesTest):
         how.setdefault("gpu_share", "8GiB")
         return self.daemon.submit(command=["/cuda_check", *map(str, words)], image=self.images[image], **how)
 
+
+class GuardTest(ImagesTest):
     def test_a_share_is_all_that_a_program_sees_and_gets(self):
         for image in self.images:
             with self.subTest(image):

@@ -119,7 +119,7 @@ class UnifiedDaemon(drover.Daemon):
         return ["unshare", "--mount", "sh", "-c", alone, "sh", *super().command()]
 
 
-class TaskTest(test_guard.SharesTest):
+class UnifiedTest(test_guard.SharesTest):
     kind_of_daemon = UnifiedDaemon
     profile = "h100-615"
 
@@ -136,6 +136,8 @@ class TaskTest(test_guard.SharesTest):
         how = {"gpu_share": "8GiB", "image": self.image, **how}
         return self.daemon.submit(command=["/cuda_check", *map(str, words)], **how)
 
+
+class TaskTest(UnifiedTest):
     def test_the_driver_itself_refuses_who_goes_round_the_guard(self):
         for how in ({}, {"share_by": "kernel"}):
             with self.subTest(how):

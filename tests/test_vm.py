@@ -8,7 +8,7 @@ import drover
 import vm
 
 TIMEOUT = 900  # seconds for a module with KVM
-MODULES = ("test_isolation", "test_run", "test_crun", "test_exec", "test_memory_limits", "test_service", "test_network_default", "test_unit",
+MODULES = ("test_isolation", "test_run", "test_crun", "test_exec", "test_memory_limits", "test_resize.HardTest", "test_service", "test_network_default", "test_unit",
            "attack.test_apparmor", "attack.test_defaults", "attack.test_disk_share", "attack.test_exec", "attack.test_files",
            "attack.test_image_folders", "attack.test_kernel_volumes", "attack.test_limits", "attack.test_machine",
            "attack.test_mount_places", "attack.test_people", "attack.test_root", "attack.test_secrets", "attack.test_strangers",

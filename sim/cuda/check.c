@@ -7,6 +7,7 @@
  *   gpu INDEX     makes a context on that GPU, which is current from then on (else GPU 0, when one is needed)
  *   info          memory FREE_MIB TOTAL_MIB
  *   hold MIB      takes so much memory: held MIB
+ *   insist MIB    the same, and asks again until it is given
  *   fill MIB      takes pieces of that size until there is no room: filled MIB
  *   free          gives all back that was taken
  *   spin US       keeps the GPU busy for so many microseconds, and does not wait
@@ -342,6 +343,12 @@ static void run_hold(char** arguments) {
   printf("held %s\n", arguments[0]);
 }
 
+static void run_insist(char** arguments) {
+  const struct timespec pause = {0, 20 * 1000000};
+  while (!hold((size_t)number(arguments[0]))) nanosleep(&pause, NULL);
+  printf("held %s\n", arguments[0]);
+}
+
 static void run_fill(char** arguments) {
   const long mib = number(arguments[0]);
   long filled = 0;
@@ -401,7 +408,7 @@ static const struct verb {
     {"hold", 1, run_hold},   {"fill", 1, run_fill},         {"free", 0, run_free},
     {"spin", 1, run_spin},   {"spins", 2, run_spins},       {"share", 2, run_share},
     {"sync", 0, run_sync},   {"launches", 1, run_launches}, {"allocs", 2, run_allocs},
-    {"sleep", 1, run_sleep}, {"until", 1, run_until},
+    {"sleep", 1, run_sleep}, {"until", 1, run_until},       {"insist", 1, run_insist},
 };
 
 static const struct verb* find_verb(const char* name) {

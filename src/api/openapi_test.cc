@@ -198,6 +198,13 @@ TEST_F(OpenApiAnswers, HaveTheShapesThatAreDescribed) {
   EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/tasks/task-1/stop", R"({"force":true})"))),
                         "TaskRecord"),
             "");
+  const auto resized = body_of(ask("PATCH", "/v1/tasks/task-1", R"({"gpu_share":"8GiB"})"));
+  EXPECT_EQ(differences(json::parse(resized), "TaskRecord"), "");
+  EXPECT_EQ(differences(json::parse(R"({"gpu_share":"8GiB"})"), "TaskChange"), "");
+  for (const char* body :
+       {"{}", "[]", R"({"gpu_share":0})", R"({"gpu_share":null})", R"({"gpu_share":0.5,"gpus":2})",
+        R"({"gpu_share":"8GiB","owner":0})", R"({"gpu_share":-1})", R"({"gpu_share":"-1GiB"})"})
+    EXPECT_EQ(status_of(ask("PATCH", "/v1/tasks/task-1", body)), 400) << body;
   const std::string gang = R"({"command":["x"],"gang":{"size":2,"arrangement":"spread"}})";
   EXPECT_EQ(differences(json::parse(gang), "TaskRequest"), "");
   EXPECT_EQ(differences(json::parse(body_of(ask("POST", "/v1/tasks", gang))), "GangRecord"), "");

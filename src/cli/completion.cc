@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kKinds =
 std::string kind_of(const std::string& type, const std::string& path) {
   const auto found = std::ranges::find(kKinds, type, &std::pair<std::string_view, std::string_view>::first);
   if (found == kKinds.end()) return "";
-  if (type == "TASK" && (path == "stop" || path == "exec")) return "RUNNING";
+  if (type == "TASK" && (path == "stop" || path == "exec" || path == "resize")) return "RUNNING";
   return type == "TASK" && path == "rm" ? "ENDED" : std::string(found->second);
 }
 

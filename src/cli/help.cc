@@ -25,8 +25,8 @@ struct Chapter {
 const std::vector<Chapter>& chapters() {
   static const std::vector<Chapter> all = {
       {"Tasks",
-       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "forward", "stop", "rm",
-        "inspect", "files", "events"}},
+       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "forward", "resize",
+        "stop", "rm", "inspect", "files", "events"}},
       {"Apps and jobs", {"init", "validate", "apply", "export", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},
@@ -82,6 +82,11 @@ constexpr std::array kFooters = {
            "Examples:\n"
            "  drover exec -it train bash\n"
            "  drover exec train nvidia-smi -L"},
+    Footer{"resize",
+           "The GPUs stay those that it has. What holds it to its share stays the same too.\n\n"
+           "Examples:\n"
+           "  drover resize train --gpu-share 12GiB\n"
+           "  drover resize train --gpu-share 0.25"},
     Footer{"stop",
            "Examples:\n"
            "  drover stop train\n"

@@ -282,10 +282,7 @@ Status add_gpus(const TaskFlags& flags, json& body) {
       return bad_value("--gpu-ecc", flags.gpu_ecc, "'on' or 'off'", "");
     body["gpu_ecc"] = flags.gpu_ecc == "on";
   }
-  if (!flags.gpu_share.empty()) {
-    const auto part = decimal(flags.gpu_share);
-    body["gpu_share"] = part ? json(*part) : json(flags.gpu_share);
-  }
+  if (!flags.gpu_share.empty()) body["gpu_share"] = share_of_flag(flags.gpu_share);
   if (!flags.gpu_part.empty()) body["gpu_part"] = flags.gpu_part;
   if (flags.different_gpus) body["different_models"] = true;
   return spread_over_claims(body);
@@ -462,6 +459,11 @@ std::string with_flags(std::string text) {
       if (begins && ends) text.replace(at, field.size(), words);
     }
   return text;
+}
+
+json share_of_flag(const std::string& text) {
+  const auto part = decimal(text);
+  return part ? json(*part) : json(text);
 }
 
 Error in_flags(Error error) {

@@ -44,6 +44,9 @@ void add_task_flags(CLI::App& command, TaskFlags& flags);
 /// it; an error names the flag.
 Result<nlohmann::json> task_request(const TaskFlags& flags, const std::vector<std::string>& command);
 
+/// What `--gpu-share` says, as the API takes it.
+nlohmann::json share_of_flag(const std::string& text);
+
 /// Variables that are to be passed on and are not set here: the task does not get them.
 std::vector<std::string> unset_variables(const TaskFlags& flags);
 

@@ -171,6 +171,12 @@ class Containerizer {
   virtual Status stop(const std::string& task_id, bool force) = 0;
   /// After a restart of the daemon: finds this attempt at the task again and resumes watching it.
   virtual Result<Found> recover(const std::string& task_id, int attempt) = 0;
+  /// Calls `change` with the control group of a task that runs, in which the driver holds it to its share
+  /// (Launch::limit_memory); not at all where the driver does not.
+  virtual Status change_memory_limit(const std::string& task_id, const MemoryLimiter& change) {
+    (void)task_id, (void)change;
+    return {};
+  }
   /// Removes what a task that ended left outside its sandbox (mounts, cgroup, bundle, upper layer).
   /// Idempotent.
   virtual Status clean(const std::string& task_id) = 0;

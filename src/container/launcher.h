@@ -83,6 +83,10 @@ class Launcher {
   /// Idempotent.
   virtual Status clear(const Directory& folder, const std::string& task_id) const = 0;
 
+  /// Containerizer::change_memory_limit().
+  virtual Status change_memory_limit(const Directory& folder, const std::string& task_id,
+                                     const MemoryLimiter& change) const;
+
   virtual Result<std::unique_ptr<ExecProcess>> exec(const Directory& folder, const std::string& task_id,
                                                     const ExecRequest& request) const = 0;
   /// Ends what a daemon before this one had started in the container of a task that still runs.

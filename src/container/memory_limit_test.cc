@@ -146,6 +146,38 @@ TEST_F(MemoryLimitTest, WhatADaemonBeforeLimitedIsTakenAwayByTheNext) {
   EXPECT_FALSE(fs::exists(group_));
 }
 
+TEST_F(MemoryLimitTest, ALimitIsChangedOnTheSameGroupWhileTheTaskRuns) {
+  if (!unified_) GTEST_SKIP() << "needs control groups of version 2 alone";
+  reopen();
+  const auto launch = limited("changed", {"/bin/sleep", "1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(observer_.await_started(launch.task.id));
+  for (int i = 0; i < 2; ++i) {
+    std::string changed;
+    ASSERT_TRUE(oci_->change_memory_limit(launch.task.id, [&](const std::string& group) -> Status {
+      changed = group;
+      return {};
+    }));
+    EXPECT_EQ(changed, group_);
+    reopen();
+    ASSERT_TRUE(oci_->recover(launch.task.id, 0));
+  }
+  ASSERT_TRUE(oci_->forget(launch.task.id));
+  EXPECT_FALSE(oci_->change_memory_limit(launch.task.id, {}));
+}
+
+/// Nothing is asked of the driver for a task that it does not hold.
+TEST_F(MemoryLimitTest, WhomTheDriverDoesNotHoldItIsNotToldOf) {
+  reopen();
+  const auto launch = launch_of("free", {"/bin/sleep", "1000"});
+  ASSERT_TRUE(oci_->launch(launch));
+  ASSERT_TRUE(observer_.await_started(launch.task.id));
+  ASSERT_TRUE(oci_->change_memory_limit(launch.task.id, [](const std::string&) -> Status {
+    return fail(ErrorKind::kInternal, "nobody was to be asked");
+  }));
+  ASSERT_TRUE(oci_->forget(launch.task.id));
+}
+
 TEST_F(MemoryLimitTest, AGroupThatARebootTookIsToldOfAllTheSame) {
   if (!unified_) GTEST_SKIP() << "needs control groups of version 2 alone";
   reopen();

@@ -312,6 +312,13 @@ Status OciLauncher::set_memory_limit(const Directory& folder, const Launch& laun
   return launch.limit_memory(directory);
 }
 
+Status OciLauncher::change_memory_limit(const Directory& folder, const std::string& task_id,
+                                        const MemoryLimiter& change) const {
+  if (!folder.exists(kLimitedGpus)) return {};
+  DROVER_TRY(const auto directory, cgroup(task_id).unified_folder());
+  return change(directory);
+}
+
 void OciLauncher::unlimit_memory(const Directory& folder, const std::string& task_id) const {
   const auto text = folder.read(kLimitedGpus);
   const auto directory = cgroup(task_id).unified_folder();

@@ -297,6 +297,11 @@ Result<UniqueFd> ShimContainerizer::connect_input(const std::string& task_id) {
       [](const Directory& folder) { return container::connect_input(folder); });
 }
 
+Status ShimContainerizer::change_memory_limit(const std::string& task_id, const MemoryLimiter& change) {
+  DROVER_TRY(const auto folder, open_task(task_id));
+  return launcher_->change_memory_limit(folder, task_id, change);
+}
+
 Status ShimContainerizer::clean(const std::string& task_id) {
   DROVER_CHECK_OK(check_task_id(task_id));
   if (!tasks_.exists(task_id)) return {};

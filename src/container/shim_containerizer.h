@@ -30,6 +30,7 @@ class ShimContainerizer final : public Containerizer {
   Status launch(const Launch& launch) override;
   Status stop(const std::string& task_id, bool force) override;
   Result<Found> recover(const std::string& task_id, int attempt) override;
+  Status change_memory_limit(const std::string& task_id, const MemoryLimiter& change) override;
   Status clean(const std::string& task_id) override;
   Status forget(const std::string& task_id) override;
   Result<std::unique_ptr<ExecProcess>> exec(const std::string& task_id, const ExecRequest& request) override;

@@ -23,10 +23,13 @@ void take_over(TaskRecord& record, const TaskRecord& found) {
   if (record.state != TaskState::kStopping) record.state = TaskState::kStarting;
 }
 
-/// The folder is from before the instances of a task were made.
+/// The folder is from before the instances of a task were made, and before its share was changed.
 std::vector<placement::Grant> as_given(std::vector<placement::Grant> grants) {
   for (auto& grant : grants)
-    if (grant.mig) grant.mig->uuid.clear();
+    if (grant.mig)
+      grant.mig->uuid.clear();
+    else
+      grant = {grant.uuid};
   return grants;
 }
 

@@ -17,6 +17,7 @@
 #include "control/node_rules.h"
 #include "control/placing.h"
 #include "control/planning.h"
+#include "control/resizing.h"
 #include "control/schedules.h"
 #include "control/services.h"
 #include "control/submission.h"
@@ -52,6 +53,11 @@ Status handle(Draft& draft, const event::StopRequested& event) {
   for (const auto& id : ids) draft.change(id).stop_requested = true;
   for (const auto& id : ids) stop(draft, id, event.force);
   return {};
+}
+
+Status handle(Draft& draft, const event::ResizeRequested& event) {
+  if (draft.find(event.id) == nullptr) return no_such_task(event.id);
+  return resize(draft, event.id, event.share);
 }
 
 Status handle(Draft& draft, const event::Placed& event) {

@@ -236,6 +236,7 @@ bool Draft::plan_is_due() const {
     const bool waited = before != nullptr && before->state == TaskState::kQueued;
     const bool owned = before != nullptr && owns_resources(before->state);
     if (waited && (is_held(*before) != is_held(record) || (before->asked && !record.asked))) return true;
+    if (owned && before->task.resources.share != record.task.resources.share) return true;
     return waited != (record.state == TaskState::kQueued) || (owned && !owns_resources(record.state));
   });
 }

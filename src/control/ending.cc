@@ -57,6 +57,7 @@ void requeue(Draft& draft, TaskRecord& record) {
   record.steady_started_at.reset();
   record.exit_status.reset();
   record.overran.clear();
+  record.shrunk_from = 0;
   draft.act(action::Clean{record.task.id});
 }
 

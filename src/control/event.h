@@ -35,6 +35,11 @@ struct StopRequested {
   bool force = false;
   bool operator==(const StopRequested&) const = default;
 };
+/// A task that runs is to have another share of the GPUs that it has.
+struct ResizeRequested {
+  std::string id;
+  workload::Share share;
+};
 /// A task is ended because of what it takes up of the disk.
 struct Overdrawn {
   std::string id;
@@ -251,16 +256,18 @@ struct ScheduleProgressed {
 };
 }  // namespace event
 
-using Event = std::variant<
-    event::Submitted, event::StopRequested, event::Overdrawn, event::Idled, event::Overran, event::Placed,
-    event::Waits, event::Evicted, event::Started, event::Ended, event::LaunchFailed, event::PutBack,
-    event::NeverStarted, event::StillAlive, event::Adopted, event::RemoveRequested, event::NodeChanged,
-    event::NodesChanged, event::ForeignPortsSeen, event::RulesChanged, event::Tick, event::Noted,
-    event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled, event::DelayReset,
-    event::ImagesKnown, event::Checked, event::FrameworkSubscribed, event::FrameworkDisconnected,
-    event::FrameworkTornDown, event::FrameworkLaunched, event::UpdateAcknowledged, event::ExecutorLaunched,
-    event::ExecutorSubscribed, event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
-    event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested, event::ScheduleKilled,
-    event::ScheduleMarked, event::ScheduleProgressed>;
+using Event =
+    std::variant<event::Submitted, event::StopRequested, event::ResizeRequested, event::Overdrawn,
+                 event::Idled, event::Overran, event::Placed, event::Waits, event::Evicted, event::Started,
+                 event::Ended, event::LaunchFailed, event::PutBack, event::NeverStarted, event::StillAlive,
+                 event::Adopted, event::RemoveRequested, event::NodeChanged, event::NodesChanged,
+                 event::ForeignPortsSeen, event::RulesChanged, event::Tick, event::Noted,
+                 event::ServicesChanged, event::InstancesKilled, event::DeploymentCancelled,
+                 event::DelayReset, event::ImagesKnown, event::Checked, event::FrameworkSubscribed,
+                 event::FrameworkDisconnected, event::FrameworkTornDown, event::FrameworkLaunched,
+                 event::UpdateAcknowledged, event::ExecutorLaunched, event::ExecutorSubscribed,
+                 event::ExecutorUpdated, event::ExecutorDisconnected, event::ExecutorTaskKilled,
+                 event::ScheduleDefined, event::ScheduleRemoved, event::ScheduleRunRequested,
+                 event::ScheduleKilled, event::ScheduleMarked, event::ScheduleProgressed>;
 
 }  // namespace drover::control

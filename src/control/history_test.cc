@@ -121,7 +121,7 @@ Event random_event(const State& state, int fresh) {
     if (state.active.empty() || pick(0, 4) == 0) return any_id();
     return *std::next(state.active.begin(), pick(0, static_cast<int>(state.active.size())));
   };
-  switch (pick(0, 14)) {
+  switch (pick(0, 16)) {
     case 0:
     case 1:
     case 2:
@@ -145,6 +145,10 @@ Event random_event(const State& state, int fresh) {
       return random_rules();
     case 12:
       return event::Tick{};
+    case 13:
+      return event::ResizeRequested{running_id(), {pick(0, 1001), 0}};
+    case 14:
+      return event::ResizeRequested{running_id(), {1000, static_cast<std::uint64_t>(pick(1, 17)) << 30}};
     default:
       return event::NeverStarted{running_id()};
   }

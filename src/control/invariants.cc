@@ -33,11 +33,21 @@ Records owners_after(const State& state, const Outcome& outcome) {
   return owners;
 }
 
+/// Whether it has more of a GPU than it had.
+bool grows(const TaskRecord& before, const TaskRecord& after) {
+  return std::ranges::any_of(after.gpus, [&](const placement::Grant& grant) {
+    const auto same = std::ranges::find(before.gpus, grant.uuid, &placement::Grant::uuid);
+    return same == before.gpus.end() || grant.milli > same->milli || grant.memory_bytes > same->memory_bytes;
+  });
+}
+
+/// Those who start, and those who are given more while they run.
 Records starts_of(const State& state, const Outcome& outcome) {
   Records starts;
   for (const auto& record : outcome.changed) {
+    if (!owns_resources(record.state)) continue;
     const auto* before = state.find(record.task.id);
-    if (owns_resources(record.state) && (before == nullptr || !owns_resources(before->state)))
+    if (before == nullptr || !owns_resources(before->state) || grows(*before, record))
       starts.push_back(&record);
   }
   return starts;

@@ -8,6 +8,7 @@
 #include "base/decode.h"
 #include "base/ids.h"
 #include "base/json_writer.h"
+#include "placement/request.h"
 #include "workload/task_writer.h"
 
 namespace drover::control {
@@ -180,6 +181,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   write_time(writer, "retry_at", record.retry_at);
   writer.field("sequence", record.sequence);
   if (record.set != 0) writer.field("set", record.set);
+  if (record.shrunk_from != 0) writer.field("shrunk_from", record.shrunk_from);
   write_time(writer, "started_at", record.started_at);
   writer.field("state", to_string(record.state));
   write_time(writer, "steady_finished_at", record.steady_finished_at);
@@ -270,6 +272,8 @@ Result<TaskRecord> decode_record(const json& value) {
   if (const auto cause = decoder.choice("cause", kCauses)) record.cause = static_cast<Cause>(*cause);
   record.asked = decoder.boolean("asked").value_or(false);
   record.set = static_cast<int>(decoder.integer("set", 0, 1LL << 30).value_or(0));
+  record.shrunk_from = static_cast<std::uint64_t>(
+      decoder.integer("shrunk_from", 0, static_cast<std::int64_t>(placement::kMostGpuMemory)).value_or(0));
   record.stop_requested = decoder.boolean("stop_requested").value_or(false);
   record.timed_out = decoder.boolean("timed_out").value_or(false);
   record.idled = decoder.boolean("idled").value_or(false);

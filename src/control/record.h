@@ -88,8 +88,10 @@ struct TaskRecord {
   std::string address;            ///< of its own, by which its ports are reached; "": the machine's
   std::string containerizer;      ///< that runs it, or did last: "oci", …; "" before it runs
   std::string tier;               ///< of what holds it to its shares of GPUs: "guarded"; "": nothing does
-  std::string reason;             ///< why it waits, failed or was killed, in words; may be empty
-  Cause cause = Cause::kNone;     ///< the same for programs, of one that has ended
+  /// It runs, and had so much of a GPU's memory before its share was made smaller; 0: it never had more.
+  std::uint64_t shrunk_from = 0;
+  std::string reason;          ///< why it waits, failed or was killed, in words; may be empty
+  Cause cause = Cause::kNone;  ///< the same for programs, of one that has ended
   std::optional<int> exit_status;
   bool asked = false;  ///< it waits, and who places it was asked to: it may start at any time
   bool stop_requested = false;

@@ -43,6 +43,10 @@ struct Stop {
   std::string id;
   bool force = false;
 };
+/// What holds the task to its share is to hold it to the one that it has now.
+struct Resize {
+  std::string id;
+};
 /// The task has ended, or waits again: what it left outside its sandbox can go.
 struct Clean {
   std::string id;
@@ -54,7 +58,7 @@ struct Forget {
 };
 }  // namespace action
 
-using Action = std::variant<action::Launch, action::Stop, action::Clean, action::Forget>;
+using Action = std::variant<action::Launch, action::Stop, action::Resize, action::Clean, action::Forget>;
 
 /// A task that waits, as far as its place among others is concerned.
 struct Queued {

@@ -38,7 +38,10 @@ void count(Usages& usages, const TaskRecord* before, const TaskRecord* after,
            workload::DefinitionSizes& sizes) {
   const auto& task = before != nullptr ? before->task : after->task;
   if (task.origin.kind == workload::OriginKind::kService) return;
-  if (before != nullptr && after != nullptr && before->state == after->state) return;
+  // A share that was changed may take up more in writing, or less.
+  if (before != nullptr && after != nullptr && before->state == after->state &&
+      before->task.resources.share == after->task.resources.share)
+    return;
   auto& usage = usages[task.owner];
   if (before != nullptr) usage -= usage_of(*before, sizes);
   if (after != nullptr) usage += usage_of(*after, sizes);

@@ -238,6 +238,12 @@ class Actions {
   /// gang or of an array, the whole of it is stopped; the answer is the named member or the first.
   virtual void stop(const Caller& caller, const std::string& id, bool force,
                     std::function<void(Result<control::TaskRecord>)> done) = 0;
+  /// In a transaction. Another share of its GPUs for a task that runs (control/resizing.h).
+  virtual Result<control::TaskRecord> resize(const Caller& caller, const std::string& id,
+                                             const workload::Share& share) {
+    (void)caller, (void)id, (void)share;
+    return fail(ErrorKind::kUnsupported, "This daemon changes no shares");
+  }
   /// In a transaction. Forgets an ended task and removes its sandbox.
   virtual Status remove(const Caller& caller, const std::string& id) = 0;
 

@@ -9,6 +9,7 @@
 #include "control/jobs.h"
 #include "control/journal.h"
 #include "engine/image_inspector.h"
+#include "gpu/share_tier.h"
 
 namespace drover::engine {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::string_view kFindFailed = "Failed to find again";
 constexpr std::string_view kStopFailed = "Failed to stop";
+constexpr std::string_view kResizeFailed = "Failed to set the driver's limit of";
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
 std::optional<container::GangPlace> place_of(const control::TaskRecord& record, const std::string& host) {
@@ -277,6 +279,36 @@ void Executor::carry_out(const control::action::Stop& action) {
       });
 }
 
+void Executor::carry_out(const control::action::Resize& action) {
+  const auto* record = state_.find(action.id);
+  if (record == nullptr || !control::owns_resources(record->state) || !ports_.change_memory_limits) return;
+  if (record->tier != gpu::kHard || !record->task.resources.part.empty()) return;
+  if (const auto [running, is_first] = resizing_.emplace(action.id, false); !is_first) {
+    running->second = true;
+    return;
+  }
+  std::vector<share::KernelLimit> limits;
+  for (const auto& grant : record->gpus) limits.push_back({grant.uuid, grant.memory_bytes});
+  run_serially(
+      action.id, record->task.owner,
+      [this, action, limits] {
+        return containerizer_->change_memory_limit(action.id, [this, limits](const std::string& group) {
+          return ports_.change_memory_limits(group, limits);
+        });
+      },
+      [this, action](Status changed) {
+        const bool again = resizing_.extract(action.id).mapped();
+        const auto* one = state_.find(action.id);
+        if (one == nullptr || !control::owns_resources(one->state)) return;
+        if (again) return perform(action);
+        const auto earlier = retries_.find(action.id);
+        if (changed && earlier != retries_.end() && earlier->second.failure == kResizeFailed)
+          retries_.erase(earlier);
+        if (!changed && (earlier == retries_.end() || earlier->second.failure == kResizeFailed))
+          try_later(action.id, kResizeFailed, changed.error(), [this, action] { perform(action); });
+      });
+}
+
 void Executor::carry_out(const control::action::Clean& action) {
   const auto record = state_.tasks.find(action.id);
   // The same event may have it forgotten, which cleans up too.
@@ -323,7 +355,9 @@ void Executor::recover(const std::string& id) {
           });
         retries_.erase(id);
         if (*found == container::Found::kNever) hooks_.happened(control::event::NeverStarted{id});
-        if (*found == container::Found::kAlive) hooks_.happened(control::event::StillAlive{id});
+        if (*found != container::Found::kAlive) return;
+        hooks_.happened(control::event::StillAlive{id});
+        perform(control::action::Resize{id});  // the daemon before may not have come to it
       });
 }
 

@@ -78,6 +78,8 @@ class Executor {
  private:
   void carry_out(const control::action::Launch& action);
   void carry_out(const control::action::Stop& action);
+  /// By the driver's own limit: what the guard holds it to follows the state (share_watch.h).
+  void carry_out(const control::action::Resize& action);
   void carry_out(const control::action::Clean& action);
   void carry_out(const control::action::Forget& action);
 
@@ -119,6 +121,8 @@ class Executor {
   std::map<std::string, std::deque<Step>> serial_queues_;
   ShareGroups share_groups_;
   std::map<std::string, std::stop_source> launching_;  ///< launches that are not through yet
+  /// Tasks whose limits are being set, and whether they are others already.
+  std::map<std::string, bool> resizing_;
 };
 
 }  // namespace drover::engine

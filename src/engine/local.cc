@@ -264,6 +264,14 @@ void LocalEngine::stop(const Caller& caller, const std::string& id, bool force,
       });
 }
 
+Result<control::TaskRecord> LocalEngine::resize(const Caller& caller, const std::string& id,
+                                                const workload::Share& share) {
+  DROVER_TRY(const auto* found, find_task(state(), caller, id));
+  const auto full_id = found->task.id;
+  DROVER_CHECK_OK(change(control::event::ResizeRequested{full_id, share}));
+  return shown(state().tasks.at(full_id));
+}
+
 Status LocalEngine::remove(const Caller& caller, const std::string& id) {
   DROVER_TRY(const auto* record, find_task(state_, caller, id));
   const control::event::RemoveRequested request{record->task.id};

@@ -81,6 +81,8 @@ class LocalEngine final : public Api {
   Later<Result<PlanView>> plan(const Caller& caller, workload::GangRequest request) const override;
   void stop(const Caller& caller, const std::string& id, bool force,
             std::function<void(Result<control::TaskRecord>)> done) override;
+  Result<control::TaskRecord> resize(const Caller& caller, const std::string& id,
+                                     const workload::Share& share) override;
   Status remove(const Caller& caller, const std::string& id) override;
   Result<control::TaskRecord> task(const Caller& caller, const std::string& id) const override;
   TaskList tasks(const Caller& caller) const override;

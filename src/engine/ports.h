@@ -22,6 +22,7 @@
 #include "image/store.h"
 #include "placement/forecast.h"
 #include "share/kernel_limit.h"
+#include "share/pages.h"
 #include "share/referee.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
@@ -53,13 +54,20 @@ struct TaskProcesses {
   bool operator==(const TaskProcesses&) const = default;
 };
 
+/// Pages of the guard: one of the tasks that may have them, and what they are to say.
+struct GuardedShare {
+  std::string task;  ///< id
+  std::vector<share::Limit> limits;
+
+  bool operator==(const GuardedShare&) const = default;
+};
+
 /// The GPUs of this machine that are shared, and by whom.
 struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
   std::vector<TaskProcesses> tasks;  ///< that have shares
-  /// By an allowance's name, one of its tasks that may have the guard's pages.
-  std::map<std::string, std::string> guarded;
+  std::map<std::string, GuardedShare> guarded;  ///< by the allowance's name
 
   bool operator==(const SharedGpus&) const = default;
 };
@@ -105,6 +113,10 @@ struct Ports : Loop {
   std::function<Result<container::MemoryLimiter>(const std::vector<share::KernelLimit>&)> memory_limiter;
   /// Called on the pool.
   std::function<Result<std::string>()> cdi_specification;
+  /// Sets other limits of a control group in which something runs. Called on the pool. May be empty, as
+  /// above.
+  std::function<Status(const std::string& group, const std::vector<share::KernelLimit>&)>
+      change_memory_limits;
   /// What the other vendors' devices that a task names do to its container, or why it cannot have them.
   /// Quick: it reads a few files. May be empty: then there are none.
   std::function<Result<cdi::Edits>(const workload::Task&)> devices;

@@ -18,6 +18,13 @@ std::string name_of(const workload::Task& task) {
   return group.empty() ? task.id : group;
 }
 
+/// As it was started with them, or has them since.
+std::vector<share::Limit> limits_of(const control::TaskRecord& record) {
+  std::vector<share::Limit> limits;
+  for (const auto& grant : record.gpus) limits.push_back({grant.uuid, grant.memory_bytes, grant.milli});
+  return limits;
+}
+
 }  // namespace
 
 bool ShareWatch::concerns(const control::Outcome& outcome) const {
@@ -43,11 +50,13 @@ SharedGpus ShareWatch::shared_gpus() const {
       allowance.name = name;
       allowance.tasks.insert(id);
       allowance.bytes = grant.memory_bytes;
+      if (record.shrunk_from > grant.memory_bytes) allowance.earlier = record.shrunk_from;
       // A group is held to its share when all of it are.
       if (allowance.tier != gpu::kCounted) allowance.tier = placement::tier_of(grant, record.tier);
     }
     if (!record.gpus.empty()) shared.tasks.push_back(processes_.of(record));
-    if (!record.tier.empty()) shared.guarded.emplace(name_of(record.task), id);
+    if (!record.tier.empty())
+      shared.guarded.emplace(name_of(record.task), GuardedShare{id, limits_of(record)});
   }
   for (auto& [key, allowance] : allowances) shared.allowances.push_back(std::move(allowance));
   for (const auto& device : state_.machine().inventory.devices)

@@ -65,6 +65,15 @@ Free Cluster::free(const std::string& name) const {
   return entry == nullptr ? Free{} : free_of(entry->state);
 }
 
+workload::Share Cluster::left_of(const std::string& name, const std::string& gpu) const {
+  const auto* entry = impl_->find(name);
+  const auto device = entry == nullptr ? std::nullopt : entry->device(gpu);
+  if (!device) return {.milli = 0};
+  const auto& left = entry->state.devices[static_cast<std::size_t>(*device)];
+  return {std::max(0, left.free_milli),
+          static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.free_memory))};
+}
+
 Answer Cluster::place(const Request& request) {
   if (impl_->ledger.group(request.group) != nullptr) return impl_->place_in_group(request);
   if (auto decision = impl_->best(request)) return *std::move(decision);

@@ -61,6 +61,8 @@ class Cluster {
   std::size_t size() const;                ///< how many there are
   /// What is allocated on a node may be more than it has, after it shrank: then 0.
   Free free(const std::string& node) const;
+  /// What is left of one GPU, healthy or not: nothing of one that is not there.
+  workload::Share left_of(const std::string& node, const std::string& gpu) const;
 
   /// Where a valid request would go now. Changes nothing that can be seen.
   Answer place(const Request& request);

@@ -61,6 +61,14 @@ Status limit_memory(const gpu::Nvml& nvml, const std::string& group, const std::
   return {};
 }
 
+Status change_memory_limits(const gpu::Nvml& nvml, const std::string& group,
+                            const std::vector<KernelLimit>& limits) {
+  Status all;
+  for (const auto& limit : limits)
+    if (auto one = set_and_read(nvml, group, limit); !one && all) all = std::move(one);
+  return all;
+}
+
 Status unlimit_memory(const gpu::Nvml& nvml, const std::string& group, const std::vector<std::string>& gpus) {
   Status all;
   for (const auto& gpu : gpus) {

@@ -36,6 +36,11 @@ Status can_limit_memory(const gpu::Nvml& nvml, const std::string& gpu, const std
 /// not what was set, the others are taken away again: kInvalid for a share below kLimitStep, else as above.
 Status limit_memory(const gpu::Nvml& nvml, const std::string& group, const std::vector<KernelLimit>& limits);
 
+/// Sets other limits of a group in which something runs, and reads each back. Tries every GPU, and tells of
+/// the first that failed; what could not be set stays as it was. Idempotent.
+Status change_memory_limits(const gpu::Nvml& nvml, const std::string& group,
+                            const std::vector<KernelLimit>& limits);
+
 /// Takes the limits of these GPUs away, before the group is removed. Idempotent; a group that is gone is
 /// fine. Tries every GPU, and tells of the first that failed.
 Status unlimit_memory(const gpu::Nvml& nvml, const std::string& group, const std::vector<std::string>& gpus);

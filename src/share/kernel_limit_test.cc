@@ -72,6 +72,20 @@ TEST_F(KernelLimitTest, ALeafIsLimitedAndNothingAroundIt) {
   EXPECT_TRUE(unlimit_memory(*nvml_, group_, gpus_)) << "the group is gone";
 }
 
+/// What cannot be set stays as it was: nobody who runs is let off.
+TEST_F(KernelLimitTest, ALimitChangesWhileSomethingRuns) {
+  ASSERT_TRUE(limit_memory(*nvml_, group_, {{gpus_[0], 8 * kGib}}));
+  for (const auto bytes : {12 * kGib, 12 * kGib, 4 * kGib}) {
+    ASSERT_TRUE(change_memory_limits(*nvml_, group_, {{gpus_[0], bytes}}));
+    EXPECT_EQ(limit(group_).hard, bytes);
+  }
+  EXPECT_FALSE(change_memory_limits(*nvml_, group_, {{"GPU-nobody", kGib}, {gpus_[0], 2 * kGib}}));
+  EXPECT_EQ(limit(group_).hard, 2 * kGib) << "each is tried";
+  EXPECT_FALSE(change_memory_limits(*nvml_, group_, {{gpus_[0], kLimitStep - 1}}));
+  EXPECT_EQ(limit(group_).hard, 2 * kGib);
+  EXPECT_FALSE(change_memory_limits(*nvml_, "/nowhere", {{gpus_[0], 12 * kGib}}));
+}
+
 TEST_F(KernelLimitTest, SharesAreRoundedDown) {
   ASSERT_TRUE(limit_memory(*nvml_, group_, {{gpus_[0], 8 * kGib - 1}}));
   EXPECT_EQ(limit(group_).hard, 8 * kGib - kLimitStep);

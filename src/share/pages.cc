@@ -41,8 +41,8 @@ Result<guard_limits> page_of(const std::vector<Limit>& limits, std::uint64_t gen
   return page;
 }
 
-Status write_page(int fd, const void* page, std::size_t size) {
-  const auto written = ::pwrite(fd, page, size, 0);
+Status write_page(int fd, const void* page, std::size_t size, std::size_t place = 0) {
+  const auto written = ::pwrite(fd, page, size, static_cast<off_t>(place));
   if (written == static_cast<ssize_t>(size)) return {};
   return fail_errno("Failed to write a page of a share", written < 0 ? errno : ENOSPC);
 }
@@ -130,13 +130,21 @@ bool Pages::are_there() const {
 }
 
 Status Pages::set_limits(const std::vector<Limit>& limits) {
-  if (!std::ranges::equal(limits, limits_, {}, &Limit::gpu, &Limit::gpu))
+  const auto is_for_the_same = [](const Limit& one, const Limit& other) {
+    return one.gpu == other.gpu && (one.milli == 0) == (other.milli == 0);
+  };
+  if (!std::ranges::equal(limits, limits_, is_for_the_same))
     return fail(ErrorKind::kInvalid, "The limits of a container that runs are for the GPUs that it has");
   const auto generation = read_at<guard_limits>(limits_page_.get(), 0).generation;
   DROVER_TRY(const auto page, page_of(limits, generation + 1));
-  // Turns are written by somebody else meanwhile.
+  // Whose turn it is, is written by somebody else meanwhile.
   DROVER_CHECK_OK(write_page(limits_page_.get(), &page, offsetof(guard_limits, turns)));
-  for (std::size_t i = 0; i < limits.size(); ++i) limits_[i].bytes = limits[i].bytes;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const auto milli = static_cast<std::uint32_t>(limits[i].milli);
+    const auto place = offsetof(guard_limits, turns) + i * sizeof(guard_turn) + offsetof(guard_turn, milli);
+    DROVER_CHECK_OK(write_page(limits_page_.get(), &milli, sizeof milli, place));
+  }
+  limits_ = limits;
   return {};
 }
 

@@ -59,8 +59,8 @@ class Pages {
   int account() const { return account_.get(); }
   /// Whether nobody has removed them since; others may be in their place.
   bool are_there() const;
-  /// From now on so much memory; for the same GPUs in the same order. Programs that run are held to it at
-  /// once.
+  /// From now on so much memory and time; for the same GPUs in the same order, and time stays limited or not.
+  /// Programs that run are held to the memory at once; turns are given by whoever gives them.
   Status set_limits(const std::vector<Limit>& limits);
 
   /// Who has a slot now; tells each process by which number the driver knows it. The processes end when they

@@ -23,6 +23,9 @@ void Referee::set(std::vector<Allowance> allowances) {
     });
     const bool is_new = known == accounts_.end();
     memories.push_back(is_new ? Memory{} : memories_[static_cast<std::size_t>(known - accounts_.begin())]);
+    auto& memory = memories.back();
+    const auto before = is_new ? allowance.earlier : known->allowance.bytes;
+    if (before > allowance.bytes) memory.spared = std::max(memory.spared, before);
     accounts.push_back(is_new ? Account{} : *known);
     accounts.back().allowance = std::move(allowance);
   }
@@ -71,6 +74,7 @@ void Referee::judge_one(Account& account, Memory& memory, const std::map<std::st
     if (most == nullptr || found->second > its) most = &task;
     its = std::max(its, found->second);
   }
+  memory.spared = account.held > allowance.bytes ? std::min(memory.spared, account.held) : 0;
   if (account.held > allowance.bytes) ++account.overruns;
   if (account.held <= allowance.bytes || account.held - allowance.bytes <= kTolerance) {
     memory.over_since.reset();
@@ -87,7 +91,8 @@ void Referee::judge_one(Account& account, Memory& memory, const std::map<std::st
   memory.offended = at;
   const bool ends = punishment_ == Punishment::kKill ||
                     (punishment_ == Punishment::kKillGuarded && allowance.tier == gpu::kGuarded);
-  if (!ends) return;
+  const bool is_spared = memory.spared > 0 && account.held - memory.spared <= kTolerance;
+  if (!ends || is_spared) return;
   if (memory.ended && at >= *memory.ended && at - *memory.ended < kEndedAgain) return;
   memory.ended = at;
   verdicts.push_back({Verdict::Kind::kEnd, *most, allowance, account.held});

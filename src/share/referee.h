@@ -8,8 +8,11 @@
 //   over by more in two looks in a row                 an offence, which is told once; where offenders are
 //                                                      killed, the task that holds most is ended
 //
-// An offence is over when nothing was over for kForgiven. Pure, but for what it remembers of earlier looks:
-// the time is passed in. Not thread safe.
+// An offence is over when nothing was over for kForgiven.
+//
+// Who holds more because his allowance was made smaller is told, and not ended: he may keep what he holds, as
+// long as it does not grow, until he was once within his allowance. Pure, but for what it remembers of
+// earlier looks: the time is passed in. Not thread safe.
 
 #include <chrono>
 #include <cstdint>
@@ -40,7 +43,8 @@ struct Allowance {
   std::string name;             ///< of the task or the group: one name, one allowance of a GPU
   std::set<std::string> tasks;  ///< their ids
   std::uint64_t bytes = 0;
-  std::string tier = {};  ///< gpu/share_tier.h
+  std::string tier = {};      ///< gpu/share_tier.h
+  std::uint64_t earlier = 0;  ///< more than `bytes`: so much it was, before it was made smaller
 
   bool operator==(const Allowance&) const = default;
 };
@@ -99,6 +103,7 @@ class Referee {
     std::optional<Time> over_since;  ///< in every look since
     std::optional<Time> offended;    ///< an offence is under way, and was seen last then
     std::optional<Time> ended;       ///< somebody was, last
+    std::uint64_t spared = 0;        ///< more than the allowance: so much may be held until it was less
   };
   /// Its process is another one than the one that the driver told of first.
   bool is_reused(const std::string& gpu, const HeldMemory& process) const;

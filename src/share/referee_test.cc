@@ -64,6 +64,44 @@ TEST_F(RefereeTest, OneLookIsNoOffenceAndTwoAre) {
   EXPECT_EQ(referee_.accounts()[1].offences, 0U);
 }
 
+TEST_F(RefereeTest, WhoseAllowanceIsMadeSmallerKeepsWhatHeHoldsUntilHeHoldsLess) {
+  const auto allow = [&](std::uint64_t bytes) {
+    auto allowances = all();
+    allowances[0].bytes = bytes;
+    referee_.set(std::move(allowances));
+  };
+  EXPECT_THAT(look({held("a", 8 * kGiB)}), IsEmpty());
+  allow(2 * kGiB);
+  EXPECT_THAT(look({held("a", 8 * kGiB)}), IsEmpty());
+  EXPECT_THAT(look({held("a", 8 * kGiB)}), ElementsAre(is(Kind::kOffence, "a"))) << "it is told";
+  EXPECT_THAT(look({held("a", 6 * kGiB)}), IsEmpty());
+  EXPECT_THAT(look({held("a", 6 * kGiB + kTolerance)}), IsEmpty());
+  EXPECT_THAT(look({held("a", 7 * kGiB)}), ElementsAre(is(Kind::kEnd, "a"))) << "it grows";
+  EXPECT_THAT(look({held("a", 2 * kGiB)}), IsEmpty());
+  EXPECT_THAT(look({held("a", 3 * kGiB)}), IsEmpty());
+  now_ += kEndedAgain;
+  EXPECT_THAT(look({held("a", 3 * kGiB)}), ElementsAre(is(Kind::kEnd, "a"))) << "it was less once";
+  allow(4 * kGiB);
+  EXPECT_THAT(look({held("a", 5 * kGiB)}), IsEmpty());
+  now_ += kEndedAgain;
+  EXPECT_THAT(look({held("a", 5 * kGiB)}), ElementsAre(is(Kind::kEnd, "a"))) << "a larger one spares nobody";
+}
+
+/// As after a restart: what it had is told with it.
+TEST_F(RefereeTest, WhoHadMoreBeforeHeWasWatchedIsSparedTheSame) {
+  Referee referee(Punishment::kKill);
+  referee.set({{.gpu = "GPU-0", .name = "a", .tasks = {"a"}, .bytes = 2 * kGiB, .earlier = 8 * kGiB},
+               {.gpu = "GPU-0", .name = "b", .tasks = {"b"}, .bytes = 2 * kGiB, .earlier = 4 * kGiB}});
+  std::vector<Verdict> verdicts;
+  for (int i = 0; i < 5; ++i) {
+    now_ += kInterval;
+    for (auto& one :
+         referee.judge({{"GPU-0", {std::nullopt, {held("a", 8 * kGiB), held("b", 5 * kGiB)}}}}, now_))
+      verdicts.push_back(std::move(one));
+  }
+  EXPECT_THAT(verdicts, ElementsAre(is(Kind::kOffence, "a"), is(Kind::kOffence, "b"), is(Kind::kEnd, "b")));
+}
+
 TEST_F(RefereeTest, ALittleIsCountedAndNoMore) {
   for (int i = 0; i < 100; ++i) EXPECT_THAT(look({held("a", 8 * kGiB + kTolerance)}), IsEmpty());
   EXPECT_EQ(referee_.accounts()[0].overruns, 100U);

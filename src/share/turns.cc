@@ -25,6 +25,8 @@ bool GpuTurns::Member::wants(Time at) const {
 }
 
 void GpuTurns::set(std::vector<TurnShare> shares, Time at) {
+  if (phase_ == Phase::kTurn || phase_ == Phase::kDrain) end_turn(at);
+  const auto holder = members_.empty() ? "" : members_[holder_].share.name;
   auto before = std::exchange(members_, {});
   for (auto& share : shares) {
     const auto same =
@@ -36,7 +38,9 @@ void GpuTurns::set(std::vector<TurnShare> shares, Time at) {
     member.share = std::move(share);
   }
   phase_ = Phase::kNobody;
-  holder_ = 0;
+  const auto place =
+      std::ranges::find(members_, holder, [](const Member& member) { return member.share.name; });
+  holder_ = place == members_.end() ? 0 : static_cast<std::size_t>(place - members_.begin());
 }
 
 void GpuTurns::step(const std::vector<Claim>& claims, Time at) {

@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64 * 1024;  // of a file of a process
 
+/// Has the pages say what they are to say, and says whether that was anything else; what fails is tried again
+/// at the next look.
+bool agree(Pages& pages, const std::vector<Limit>& limits) {
+  return !limits.empty() && pages.limits() != limits && pages.set_limits(limits);
+}
+
 }  // namespace
 
 ProcessPlace place_of(const std::string& proc, std::uint32_t pid) {
@@ -82,17 +88,19 @@ Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_
 
 /// Opens those that are not, and says whether others are open now. Those that cannot be opened are not made
 /// yet, or of tasks that have ended meanwhile.
-bool Watch::keep_pages(const std::map<std::string, std::string>& folders) {
+bool Watch::keep_pages(const std::map<std::string, GuardedTask>& tasks) {
   bool others = std::erase_if(pages_, [&](const auto& one) {
-                  return !folders.contains(one.first) || !one.second.are_there();
+                  return !tasks.contains(one.first) || !one.second.are_there();
                 }) > 0;
-  for (const auto& [task, folder] : folders) {
-    if (pages_.contains(task)) continue;
-    const auto place = Directory::open(folder);
-    auto pages = place ? Pages::open(*place) : Result<Pages>(Failure(place.error()));
-    if (!pages) continue;
-    pages_.emplace(task, *std::move(pages));
-    others = true;
+  for (const auto& [task, wanted] : tasks) {
+    if (!pages_.contains(task)) {
+      const auto place = Directory::open(wanted.folder);
+      auto pages = place ? Pages::open(*place) : Result<Pages>(Failure(place.error()));
+      if (!pages) continue;
+      pages_.emplace(task, *std::move(pages));
+      others = true;
+    }
+    others = agree(pages_.at(task), wanted.limits) || others;
   }
   return others;
 }
@@ -122,7 +130,7 @@ std::map<std::string, std::map<std::string, std::uint64_t>> Watch::look_at_pages
 void Watch::run() {
   std::vector<gpu::Device> gpus;
   gpu::TaskOf task_of;
-  std::map<std::string, std::string> folders;
+  std::map<std::string, GuardedTask> guarded;
   auto time = TimeShares::kFree;
   for (std::unique_lock lock(mutex_);;) {
     const auto is_told = [&] { return stopped_ || next_.has_value(); };
@@ -139,13 +147,13 @@ void Watch::run() {
       }
       lock.unlock();
       task_of = shares->owners();
-      folders = std::move(shares->guarded);
+      guarded = std::move(shares->guarded);
       is_news = std::exchange(time, shares->time) != time;
       lock.lock();
     }
     lock.unlock();
     const auto began = std::chrono::steady_clock::now();
-    if (keep_pages(folders) || is_news) give_turns(time);
+    if (keep_pages(guarded) || is_news) give_turns(time);
     auto charged = look_at_pages();
     const auto looks = look(gpus, task_of);
     const auto now = std::chrono::steady_clock::now();

@@ -2,7 +2,7 @@
 
 // Looks at shared GPUs, ten times a second, and says what the referee decides; and at the pages of guarded
 // tasks, whose processes it tells how the driver numbers them, and whose turns on the GPU it has given
-// (turn_keeper.h). A thread of its own, which
+// (turn_keeper.h). What the pages say, it makes agree with the shares. A thread of its own, which
 // sleeps while no GPU is shared; the driver is asked as everywhere (gpu/usage_sampler.h), so one that does
 // not answer holds up neither this nor the other GPUs for longer than a look. Thread safe.
 //
@@ -29,13 +29,21 @@ namespace drover::share {
 /// What shares say of a GPU's time: each gets his, and what others do not want; no more than his; nothing.
 enum class TimeShares { kLend, kStrict, kFree };
 
+/// Where a task has its pages, and what they are to say; none: they stay as they are.
+struct GuardedTask {
+  std::string folder;
+  std::vector<Limit> limits = {};
+
+  bool operator==(const GuardedTask&) const = default;
+};
+
 /// What there is to watch over.
 struct Shares {
   std::vector<gpu::Device> gpus;  ///< those that are shared
   std::vector<Allowance> allowances;
   /// Makes what says whose a process is. Called once, on the thread of the watch.
   std::function<gpu::TaskOf()> owners;
-  std::map<std::string, std::string> guarded;  ///< by an allowance's name: a folder with its pages (pages.h)
+  std::map<std::string, GuardedTask> guarded;  ///< by an allowance's name: who has its pages (pages.h)
   TimeShares time = TimeShares::kLend;         ///< of those with pages
 };
 
@@ -72,7 +80,7 @@ class Watch {
  private:
   void run();
   Looks look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of);
-  bool keep_pages(const std::map<std::string, std::string>& folders);
+  bool keep_pages(const std::map<std::string, GuardedTask>& tasks);
   void give_turns(TimeShares time);
   std::map<std::string, std::map<std::string, std::uint64_t>> look_at_pages();
 

@@ -132,7 +132,7 @@ TEST_F(WatchTest, ANumberThatNobodyHasIsNobodys) {
 TEST_F(WatchTest, LooksAtThePagesThatAreThere) {
   Watch watch(library(), Punishment::kReport, tell());
   auto watched = shares();
-  watched.guarded["task-1"] = tree_ / "task";
+  watched.guarded["task-1"] = {tree_ / "task"};
   watch.set(watched);
   tree_.folder("task");
   const auto folder = Directory::open(tree_ / "task").value();
@@ -146,6 +146,29 @@ TEST_F(WatchTest, LooksAtThePagesThatAreThere) {
       std::this_thread::sleep_for(1ms);
     EXPECT_EQ(std::filesystem::file_size(account), size) << i;
   }
+}
+
+/// Whatever they say when it comes to them: who made them may have been killed before he changed them.
+TEST_F(WatchTest, HasPagesSayWhatTheyAreToSay) {
+  Watch watch(library(), Punishment::kReport, tell());
+  const auto& gpu = devices_.front().uuid;
+  tree_.folder("task");
+  const auto folder = Directory::open(tree_ / "task").value();
+  ASSERT_TRUE(make_pages(folder, {{gpu, 1ULL << 30, 500}}));
+  auto watched = shares();
+  for (const auto& limits :
+       {std::vector<Limit>{{gpu, 3ULL << 30, 750}}, std::vector<Limit>{{gpu, 2ULL << 30, 250}}}) {
+    watched.guarded["task-1"] = {tree_ / "task", limits};
+    watch.set(watched);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    const auto said = [&] { return Pages::open(folder).value().limits(); };
+    while (said() != limits && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(said(), limits);
+  }
+  watched.guarded["task-1"].limits = {{"GPU-of-nobody", 1ULL << 30, 750}};
+  watch.set(watched);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(Pages::open(folder).value().limits(), (std::vector<Limit>{{gpu, 2ULL << 30, 250}}));
 }
 
 TEST_F(WatchTest, IsNotHeldUpByADriverThatHangs) {

@@ -11,10 +11,10 @@
 
 namespace drover::workload {
 
-inline constexpr std::array<std::string_view, 14> kEventKinds = {
+inline constexpr std::array<std::string_view, 15> kEventKinds = {
     "task_queued",    "task_preparing", "task_starting", "task_running", "task_stopping",
     "task_lingering", "task_finished",  "task_failed",   "task_killed",  "task_lost",
-    "task_forgotten", "share_overrun",  "gpu_fit",       "gpu_unfit"};
+    "task_forgotten", "share_overrun",  "share_resized", "gpu_fit",      "gpu_unfit"};
 
 inline Status check_event_kind(const std::string& word) {
   if (std::ranges::find(kEventKinds, word) != kEventKinds.end()) return {};

@@ -354,6 +354,18 @@ void decode_stored_resources(Decoder& decoder, Resources& resources) {
   resources.memory_bytes = static_cast<std::uint64_t>(decoder.integer("memory", 0, kMaxBytes).value_or(0));
 }
 
+Result<Share> decode_share(const json& body) {
+  std::vector<Error> mistakes;
+  Decoder decoder(body, mistakes);
+  Share share;
+  if (decoder.value("gpu_share") == nullptr)
+    decoder.mistake("gpu_share", "it is not said", "write for example 0.5 or \"8GiB\"");
+  decode_share(decoder, share);
+  decoder.finish();
+  if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The request"));
+  return share;
+}
+
 Result<Interconnect> parse_interconnect(std::string_view text) {
   const auto word = lower(text);
   using gpu::PcieLevel;

@@ -32,6 +32,9 @@ namespace drover::workload {
 /// recorded, contradictions too.
 void decode_resources(Decoder& decoder, Resources& resources);
 
+/// {"gpu_share": 0.5 | "8GiB"}, and nothing else. kInvalid tells every mistake.
+Result<Share> decode_share(const nlohmann::json& body);
+
 /// Reads them from a task as it is stored (task_writer.h).
 void decode_stored_resources(Decoder& decoder, Resources& resources);
 

@@ -25,6 +25,7 @@ Result<Write> explain_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> plan_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> submit_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> stop_task(const Services& services, const Request& request);
+asio::awaitable<Result<Response>> change_task(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> remove_task(const Services& services, const Request& request);
 
 // dry_run.cc

@@ -45,6 +45,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/tasks", beside<list_tasks>},
     Route{"POST", "/v1/tasks", submit_task},
     Route{"GET", "/v1/tasks/{id}", at_once<get_task>},
+    Route{"PATCH", "/v1/tasks/{id}", change_task},
     Route{"DELETE", "/v1/tasks/{id}", remove_task},
     Route{"POST", "/v1/tasks/{id}/stop", stop_task},
     Route{"POST", "/v1/tasks/{id}/exec", exec_in_task},

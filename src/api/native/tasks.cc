@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "control/jobs.h"
 #include "control/record.h"
+#include "workload/resource_fields.h"
 #include "workload/submission.h"
 
 namespace drover::api {
@@ -238,6 +239,17 @@ asio::awaitable<Result<Response>> stop_task(const Services& services, const Requ
   auto& daemon = *services.daemon;
   const auto start = [&](auto done) { daemon.stop(*request.caller, id_of(request), force, std::move(done)); };
   DROVER_CO_TRY(const auto record, co_await callback_result<Result<control::TaskRecord>>(start));
+  co_return json_response(control::encode(record));
+}
+
+asio::awaitable<Result<Response>> change_task(const Services& services, const Request& request) {
+  DROVER_CO_CHECK_OK(Query(request).finish());
+  DROVER_CO_TRY(const auto body, parse_json(request.body, "The body"));
+  DROVER_CO_TRY(const auto share, workload::decode_share(body));
+  auto& daemon = *services.daemon;
+  DROVER_CO_TRY(const auto record, co_await in_transaction(daemon, [&] {
+                  return daemon.resize(*request.caller, id_of(request), share);
+                }));
   co_return json_response(control::encode(record));
 }
 

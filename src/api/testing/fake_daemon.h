@@ -147,6 +147,15 @@ class FakeDaemon : public engine::Api {
     if (rules.quotas.erase(subject) == 0) return fail(ErrorKind::kNotFound, "There is no such quota");
     return {};
   }
+  Result<control::TaskRecord> resize(const engine::Caller& caller, const std::string& id,
+                                     const workload::Share& share) override {
+    DROVER_TRY(auto record, task(caller, id));
+    record.task.resources.share = share;
+    record.tier = "guarded";
+    record.gpus = {{"GPU-0", 500, share.memory_bytes}};
+    records_.insert_or_assign(record.task.id, record);
+    return record;
+  }
   Status remove(const engine::Caller& caller, const std::string& id) override {
     DROVER_TRY(const auto record, task(caller, id));
     if (!control::is_final(record.state))

@@ -125,6 +125,21 @@ TEST_F(CommandsTest, StopsManyAndGoesOnAfterAMistake) {
   EXPECT_EQ(server_.daemon().stops.size(), 2u);
 }
 
+TEST_F(CommandsTest, GivesAnotherShareAndSaysWhichItIs) {
+  const auto id = submit();
+  EXPECT_EQ(ask({"resize", id, "--gpu-share", "3GiB"}).out, "Task " + id + " has 3 GiB of 0 (guarded)\n");
+  EXPECT_EQ(ask({"resize", id, "--gpu-share", "0.5"}).out, "Task " + id + " has 0.5 of 0 (guarded)\n");
+  const auto said = json::parse(ask({"resize", id, "--gpu-share", "0.5", "--json"}).out);
+  EXPECT_EQ(said.at("task").at("gpu_share"), 0.5);
+  EXPECT_EQ(ask({"resize", "nonsense", "--gpu-share", "0.5"}).status, 66);
+  for (const char* share : {"much", "-1", "2", "nan", ""}) {
+    const auto refused = ask({"resize", id, "--gpu-share", share});
+    EXPECT_EQ(refused.status, 64) << share;
+    EXPECT_THAT(refused.err, HasSubstr("--gpu-share")) << share;
+  }
+  EXPECT_EQ(ask({"resize", id}).status, 64);
+}
+
 TEST_F(CommandsTest, PrintsLogs) {
   const auto id = submit();
   server_.append(id, "stdout", "one\ntwo\n");

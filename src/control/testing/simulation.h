@@ -151,6 +151,7 @@ class Simulation final : private World {
 
   void perform(const action::Launch& launch) { engine_.launch(state_->tasks.at(launch.id)); }
   void perform(const action::Stop& stop) { engine_.stop(stop.id, stop.force); }
+  void perform(const action::Resize&) {}
   void perform(const action::Clean&) {}
   void perform(const action::Forget& forget) { engine_.forget(forget.id); }
 

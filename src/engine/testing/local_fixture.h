@@ -37,6 +37,9 @@ struct World {
   std::map<std::string, std::string> still_run;  ///< what of tasks does, in words
   std::optional<Error> no_guard, no_limits;      ///< why nothing holds tasks to their shares so
   std::vector<share::KernelLimit> kernel_limits;
+  std::map<std::string, std::vector<share::KernelLimit>> changed_limits;  ///< by control group
+  std::optional<Error> no_change;                                         ///< why the driver sets none
+  int changes = 0;                                                        ///< how often it was asked to
 };
 
 class FakeContainerizer final : public container::Containerizer {
@@ -61,6 +64,9 @@ class FakeContainerizer final : public container::Containerizer {
   Result<container::Found> recover(const std::string& id, int attempt) override {
     const bool of_this_attempt = world_.attempts.contains(id) && world_.attempts.at(id) == attempt;
     return of_this_attempt && world_.alive.contains(id) ? container::Found::kAlive : container::Found::kNever;
+  }
+  Status change_memory_limit(const std::string& id, const container::MemoryLimiter& change) override {
+    return change("/groups/" + id);
   }
   Status clean(const std::string& id) override {
     if (world_.clean_error) return Failure(*world_.clean_error);
@@ -205,6 +211,12 @@ class LocalEngineTest : public ::testing::Test {
         world_.kernel_limits = limits;
         return {};
       };
+    };
+    ports.change_memory_limits = [this](const std::string& group, const auto& limits) -> Status {
+      ++world_.changes;
+      if (world_.no_change) return Failure(*world_.no_change);
+      world_.changed_limits[group] = limits;
+      return {};
     };
     return ports;
   }

@@ -60,7 +60,7 @@ share::Shares shares_of(const gpu::Inventory& inventory, const std::vector<dra::
                                    .bytes = limit.bytes,
                                    .tier = std::string(pages.empty() ? gpu::kCounted : gpu::kGuarded)});
     }
-    if (!pages.empty()) shares.guarded[claim.uid] = pages;
+    if (!pages.empty()) shares.guarded[claim.uid] = {pages};
   }
   drop_ambiguous(shares.allowances);
   for (const auto& device : inventory.devices)
