@@ -72,9 +72,18 @@ class Caller {
   mutable Service service_;
 };
 
+template <typename Map>
+std::string value_of(const Map& map, const std::string& name) {
+  const auto found = map.find(name);
+  return found == map.end() ? "" : found->second;
+}
+
 std::string label_of(const runtime::v1::Container& container, const std::string& name) {
-  const auto found = container.labels().find(name);
-  return found == container.labels().end() ? "" : found->second;
+  return value_of(container.labels(), name);
+}
+
+std::string replica_of(const runtime::v1::Container& container) {
+  return value_of(container.annotations(), kReplicaAnnotation);
 }
 
 Status kill_by(const Caller& caller, const std::string& id) {
@@ -129,13 +138,32 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
              Caller(socket, patience).call(&Service::ListContainers, request, "tell what it runs"));
   std::vector<RunningContainer> containers;
   for (const auto& container : answer.containers()) {
-    RunningContainer running{container.id(), label_of(container, "io.kubernetes.pod.namespace"),
+    RunningContainer running{container.id(),
+                             label_of(container, "io.kubernetes.pod.namespace"),
                              label_of(container, "io.kubernetes.pod.name"),
-                             label_of(container, "io.kubernetes.container.name")};
+                             label_of(container, "io.kubernetes.container.name"),
+                             label_of(container, kPodUidLabel),
+                             replica_of(container)};
     if (container.state() == runtime::v1::CONTAINER_RUNNING && !running.pod.empty())
       containers.push_back(std::move(running));
   }
   return containers;
+}
+
+Result<std::map<std::string, ReplicaPod>> list_replica_pods(const std::string& socket,
+                                                            std::chrono::milliseconds patience) {
+  DROVER_TRY(const auto answer, Caller(socket, patience)
+                                    .call(&Service::ListContainers, runtime::v1::ListContainersRequest(),
+                                          "tell its containers"));
+  std::map<std::string, ReplicaPod> pods;
+  for (const auto& container : answer.containers()) {
+    const auto name = replica_of(container);
+    if (name.empty()) continue;
+    auto& pod = pods[name];
+    pod.uid = label_of(container, kPodUidLabel);
+    pod.runs = pod.runs || container.state() == runtime::v1::CONTAINER_RUNNING;
+  }
+  return pods;
 }
 
 Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,

@@ -65,12 +65,50 @@ TEST(PluginConfig, SharesByMps) {
   const auto config = decoded(Json::parse(R"({"version": "v1", "sharing": {"mps": {"renameByDefault": true,
     "resources": [{"name": "nvidia.com/gpu", "replicas": 4, "devices": ["GPU-1"]}]}}})"));
   EXPECT_TRUE(config.refuse_several_shares);
-  EXPECT_THAT(config.shares,
-              ElementsAre(ShareRule{"nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {"GPU-1"}, true}));
+  EXPECT_THAT(config.shares, ElementsAre(ShareRule{
+                                 "nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {"GPU-1"}, ShareWay::kMps}));
   EXPECT_THAT(refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed"}, "sharing": {"mps":
     {"failRequestsGreaterThanOne": false, "resources": []}}})")),
               ::testing::AllOf(HasSubstr("/sharing/mps/failRequestsGreaterThanOne"),
                                HasSubstr("/sharing/mps/resources")));
+}
+
+TEST(PluginConfig, SharesWithTheGuard) {
+  const auto config = decoded(Json::parse(R"({"version": "v1", "sharing": {"drover": {"renameByDefault": true,
+    "resources": [{"name": "nvidia.com/gpu", "replicas": 4}, {"name": "gpu", "memory": "8GiB", "compute": 20}]}}})"));
+  EXPECT_TRUE(config.refuse_several_shares);
+  EXPECT_TRUE(config.shares_by(ShareWay::kGuard));
+  EXPECT_FALSE(config.shares_by(ShareWay::kMps));
+  EXPECT_THAT(
+      config.shares,
+      ElementsAre(
+          ShareRule{"nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {}, ShareWay::kGuard},
+          ShareRule{"nvidia.com/gpu", 0, "nvidia.com/gpu.shared", {}, ShareWay::kGuard, 8ULL << 30, 20}));
+}
+
+TEST(PluginConfig, TellsEachMistakeOfTheGuardsWhereItIs) {
+  const auto said = [](const std::string& resource) {
+    return refused(Json::parse(R"({"version": "v1", "sharing": {"drover": {"resources": [{"name": "gpu", )" +
+                               resource + "}]}}}"));
+  };
+  const std::string place = "/sharing/drover/resources/0/";
+  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: or replicas has to be there"));
+  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"), HasSubstr(place + "memory: or replicas"));
+  EXPECT_THAT(said(R"("memory": "8 GPUs")"), HasSubstr(place + "memory: '8 GPUs' is not a size"));
+  EXPECT_THAT(said(R"("memory": 8)"), HasSubstr(place + "memory"));
+  EXPECT_THAT(said(R"("memory": "1023MiB")"), HasSubstr(place + "memory: nothing holds programs to less"));
+  EXPECT_THAT(said(R"("replicas": 1)"), HasSubstr(place + "replicas"));
+  EXPECT_THAT(said(R"("replicas": 4, "compute": 26)"),
+              HasSubstr(place + "compute: 4 replicas with 26 percent"));
+  EXPECT_THAT(said(R"("replicas": 4, "compute": 0)"), HasSubstr(place + "compute"));
+  EXPECT_THAT(said(R"("replicas": 4, "cores": 2)"), HasSubstr(place + "cores"));
+  const auto around = refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed", "plugin":
+    {"deviceListStrategy": ["cdi-cri", "envvar"]}}, "sharing": {"timeSlicing": {"resources": []}, "drover":
+    {"failRequestsGreaterThanOne": false, "resources": []}}})"));
+  for (const auto* part :
+       {"/sharing/drover: cannot stand beside", "/sharing/drover/failRequestsGreaterThanOne",
+        "with migStrategy", "deviceListStrategy cdi-cri or cdi-annotations alone"})
+    EXPECT_THAT(around, HasSubstr(part));
 }
 
 TEST(PluginConfig, TellsWhatHasNoEffect) {
