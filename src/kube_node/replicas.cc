@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 #include <utility>
 
@@ -12,7 +11,6 @@
 namespace drover {
 namespace {
 
-constexpr std::chrono::seconds kPatienceOfTidying{2};
 constexpr unsigned kBitsOfMib = 20;
 
 share::Limit limit_of(const kube::ReplicaShare& share) {
@@ -33,8 +31,7 @@ Result<kube::ReplicaEdits> edits_of(const KubeGpus& gpus, const std::string& uui
 KubeReplicas::KubeReplicas(const cli::KubeNodeOptions& options, KubeGpus& gpus,
                            KubeArrangements& arrangements, const std::atomic<kube::CdiSupport>& cdi,
                            std::function<void(const std::string&)> warn)
-    : options_(options),
-      gpus_(gpus),
+    : gpus_(gpus),
       arrangements_(arrangements),
       cdi_(cdi),
       warn_(std::move(warn)),
@@ -49,7 +46,7 @@ Status KubeReplicas::share(const kube::ReplicaShare& share, const std::string& i
     if (grant != nullptr) kube::add_mps(places, *grant);
     return {};
   }
-  if (grant == nullptr) return pages_.restore(id);
+  if (grant == nullptr) return pages_.start(id);
   return share_by_ == workload::ShareBy::kNone ? Status() : guard(share, id, *grant);
 }
 
@@ -82,12 +79,6 @@ Status KubeReplicas::saw(const std::vector<kube::ContainerUse>& uses, Clock::tim
   for (const auto& container : uses)
     for (const auto& use : container.devices) held.insert(use.device_ids.begin(), use.device_ids.end());
   return pages_.saw(held, asked);
-}
-
-Status KubeReplicas::tidy() {
-  if (!pages_.has_several()) return {};
-  DROVER_TRY(const auto pods, kube::list_replica_pods(options_.runtime_endpoint, kPatienceOfTidying));
-  return pages_.saw_pods(pods);
 }
 
 void KubeReplicas::add_to(kube::NodeShares& shares, const kube::Pool& pool) const {

@@ -37,9 +37,7 @@ class KubeReplicas {
   /// What the kubelet said of containers when it was asked, then.
   Status saw(const std::vector<kube::ContainerUse>& uses, Clock::time_point asked);
   /// What containers are told by is there, and says what it would say now.
-  Status restore() { return pages_.restore(); }
-  /// No pages of pods of before stay.
-  Status tidy();
+  Status restore() const { return pages_.restore(); }
   /// Adds those that containers have now.
   void add_to(kube::NodeShares& shares, const kube::Pool& pool) const;
 
@@ -47,7 +45,6 @@ class KubeReplicas {
   Status guard(const kube::ReplicaShare& share, const std::string& id, kube::ContainerGrant& grant);
   Status check_guard(const kube::ReplicaShare& share) const;
 
-  const cli::KubeNodeOptions& options_;
   KubeGpus& gpus_;
   KubeArrangements& arrangements_;
   const std::atomic<kube::CdiSupport>& cdi_;

@@ -208,7 +208,6 @@ class Node {
     const auto dropped =
         users_known_ ? arrangements_->drop_unused([this] { return pool_.holders(); }) : Status();
     arrangements_trouble_.report(kept ? dropped : kept);
-    replicas_trouble_.report(replicas_.tidy());
   }
 
   /// What an earlier process gave away, before anybody is given anything: containers go on without us.

@@ -82,10 +82,6 @@ std::string label_of(const runtime::v1::Container& container, const std::string&
   return value_of(container.labels(), name);
 }
 
-std::string replica_of(const runtime::v1::Container& container) {
-  return value_of(container.annotations(), kReplicaAnnotation);
-}
-
 Status kill_by(const Caller& caller, const std::string& id) {
   runtime::v1::StopContainerRequest stop;  // without a time to end by itself
   stop.set_container_id(id);
@@ -143,27 +139,11 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
                              label_of(container, "io.kubernetes.pod.name"),
                              label_of(container, "io.kubernetes.container.name"),
                              label_of(container, kPodUidLabel),
-                             replica_of(container)};
+                             value_of(container.annotations(), kReplicaAnnotation)};
     if (container.state() == runtime::v1::CONTAINER_RUNNING && !running.pod.empty())
       containers.push_back(std::move(running));
   }
   return containers;
-}
-
-Result<std::map<std::string, ReplicaPod>> list_replica_pods(const std::string& socket,
-                                                            std::chrono::milliseconds patience) {
-  DROVER_TRY(const auto answer, Caller(socket, patience)
-                                    .call(&Service::ListContainers, runtime::v1::ListContainersRequest(),
-                                          "tell its containers"));
-  std::map<std::string, ReplicaPod> pods;
-  for (const auto& container : answer.containers()) {
-    const auto name = replica_of(container);
-    if (name.empty()) continue;
-    auto& pod = pods[name];
-    pod.uid = label_of(container, kPodUidLabel);
-    pod.runs = pod.runs || container.state() == runtime::v1::CONTAINER_RUNNING;
-  }
-  return pods;
 }
 
 Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,

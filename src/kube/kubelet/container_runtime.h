@@ -48,18 +48,6 @@ struct RunningContainer {
 Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
                                                       std::chrono::milliseconds patience);
 
-/// Whose pages the containers of one pod have, or had: also those that have ended, as long as the runtime
-/// knows them.
-struct ReplicaPod {
-  std::string uid;
-  bool runs = false;  ///< one of its containers with them
-
-  bool operator==(const ReplicaPod&) const = default;
-};
-/// By the names of the pages. Blocks up to `patience`; kUnavailable when the runtime does not answer.
-Result<std::map<std::string, ReplicaPod>> list_replica_pods(const std::string& socket,
-                                                            std::chrono::milliseconds patience);
-
 /// UIDs of the pods that run now. Asking the runtime needs no right to read pods of the whole cluster. Blocks
 /// up to `patience`; kUnavailable when it does not answer.
 Result<std::map<PodName, std::string>> list_pod_uids(const std::string& socket,

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -18,31 +15,18 @@ namespace {
 
 constexpr const char* kPrefix = "k8s.device-plugin.nvidia.com-replica_";
 
-/// "GPU-…_2_17_9f86d081884c7d65": the replica, the number, and what nobody can guess.
-std::string name_of(const std::string& id, std::uint64_t number) {
+/// "GPU-…_2_9f86d081884c7d65": the replica, and what nobody can guess.
+std::string name_of(const std::string& id) {
   std::random_device random;
   const auto mark = id.find("::");
-  return fmt::format("{}_{}_{}_{:08x}{:08x}", id.substr(0, mark), id.substr(mark + 2), number, random(),
-                     random());
+  return fmt::format("{}_{}_{:08x}{:08x}", id.substr(0, mark), id.substr(mark + 2), random(), random());
 }
 
-struct NameParts {
-  std::string id;
-  std::uint64_t number = 0;
-};
-
-std::optional<NameParts> parts_of(const std::string& name) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (auto end = name.find('_'); end != std::string::npos; end = name.find('_', begin)) {
-    parts.push_back(name.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (parts.size() != 3) return std::nullopt;
-  NameParts made{parts[0] + "::" + parts[1]};
-  const auto* end = parts[2].data() + parts[2].size();
-  if (std::from_chars(parts[2].data(), end, made.number).ptr != end) return std::nullopt;
-  return made;
+/// The replica in such a name; "" for any other.
+std::string id_in(const std::string& name) {
+  const auto first = name.find('_'), second = name.find('_', first + 1);
+  if (second == std::string::npos) return "";
+  return name.substr(0, first) + "::" + name.substr(first + 1, second - first - 1);
 }
 
 Result<share::Limit> limit_in(const std::string& folder) {
@@ -63,15 +47,15 @@ Status ReplicaPages::take_up(Clock::time_point now) {
   DROVER_CHECK_OK(specifications_.remove_unfinished());
   DROVER_TRY(const auto names, pages_.list());
   for (const auto& name : names) {
-    const auto parts = parts_of(name);
-    if (!parts) {
+    const auto id = id_in(name);
+    if (id.empty()) {
       DROVER_CHECK_OK(remove(name));
       continue;
     }
     // Those of another version stay what their containers have; what they say is not known here.
-    const auto limit = limit_in(pages_.path(name)).value_or(share::Limit{std::string(uuid_in(parts->id))});
-    known_[name] = {{name, parts->id, limit, pages_.path(name)}, parts->number, now};
-    last_ = std::max(last_, parts->number);
+    const auto limit = limit_in(pages_.path(name)).value_or(share::Limit{std::string(uuid_in(id))});
+    // Whoever was being given something when that process ended has not got it.
+    known_[name] = {.replica = {name, id, limit, pages_.path(name)}, .made = now, .was_started = true};
   }
   DROVER_TRY(const auto specifications, specifications_.read());
   for (const auto& [name, text] : specifications)
@@ -82,9 +66,11 @@ Status ReplicaPages::take_up(Clock::time_point now) {
 Result<GuardedReplica> ReplicaPages::make(const std::string& id, const share::Limit& limit,
                                           Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  const auto name = name_of(id, ++last_);
+  for (auto& [name, known] : known_)
+    known.is_past = known.is_past || (known.replica.id == id && known.was_started);
+  const auto name = name_of(id);
   const GuardedReplica replica{name, id, limit, pages_.path(name)};
-  known_[name] = {replica, last_, now};
+  known_[name] = {.replica = replica, .made = now};
   DROVER_CHECK_OK(pages_.keep(name, {limit}));
   DROVER_CHECK_OK(write(replica));
   return replica;
@@ -102,12 +88,21 @@ Status ReplicaPages::write(const GuardedReplica& replica) const {
   return specifications_.write(replica.name, cdi::write_specification(made));
 }
 
-Status ReplicaPages::restore(const std::string& id) {
+Status ReplicaPages::start(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, known] : known_) {
+    if (known.replica.id != id || known.is_past) continue;
+    known.was_started = true;
+    DROVER_CHECK_OK(write(known.replica));
+  }
+  return {};
+}
+
+Status ReplicaPages::restore() const {
   const std::lock_guard lock(mutex_);
   Status outcome;
   for (const auto& [name, known] : known_)
-    if (id.empty() || known.replica.id == id)
-      if (auto written = write(known.replica); !written) outcome = std::move(written);
+    if (auto written = write(known.replica); !written) outcome = std::move(written);
   return outcome;
 }
 
@@ -115,54 +110,23 @@ Status ReplicaPages::saw(const std::set<std::string>& held, Clock::time_point as
   const std::lock_guard lock(mutex_);
   std::vector<std::string> gone;
   for (auto& [name, known] : known_) {
-    if (asked < known.made) continue;
-    if (held.contains(known.replica.id))
-      known.was_held = true;
-    else if (known.was_held || asked - known.made > kPatience)
-      gone.push_back(name);
+    const bool is_held = held.contains(known.replica.id);
+    if (asked >= known.made && is_held) known.was_held = true;
+    const bool is_over =
+        !is_held && asked >= known.made && (known.was_held || asked - known.made > kPatience);
+    if (known.is_past || is_over) gone.push_back(name);
   }
-  return remove_all(gone);
-}
-
-bool ReplicaPages::has_several() const {
-  const std::lock_guard lock(mutex_);
-  std::set<std::string> ids;
-  return std::ranges::any_of(known_,
-                             [&](const auto& one) { return !ids.insert(one.second.replica.id).second; });
-}
-
-Status ReplicaPages::saw_pods(const std::map<std::string, ReplicaPod>& pods) {
-  const std::lock_guard lock(mutex_);
-  std::map<std::string, const Known*> newest;  // by replica, of those whose pod is known
-  for (auto& [name, known] : known_) {
-    if (const auto pod = pods.find(name); pod != pods.end()) known.pod = pod->second.uid;
-    auto& last = newest[known.replica.id];
-    if (!known.pod.empty() && (last == nullptr || last->number < known.number)) last = &known;
+  for (const auto& name : gone) {
+    DROVER_CHECK_OK(remove(name));
+    known_.erase(name);
   }
-  std::vector<std::string> gone;
-  for (const auto& [name, known] : known_) {
-    const auto* last = newest[known.replica.id];
-    const auto pod = pods.find(name);
-    const bool runs = pod != pods.end() && pod->second.runs;
-    if (last != nullptr && known.number < last->number && !known.pod.empty() && known.pod != last->pod &&
-        !runs)
-      gone.push_back(name);
-  }
-  return remove_all(gone);
+  return {};
 }
 
 /// No container is given pages that are not there.
 Status ReplicaPages::remove(const std::string& name) {
   DROVER_CHECK_OK(specifications_.remove(name));
   return pages_.remove(name);
-}
-
-Status ReplicaPages::remove_all(const std::vector<std::string>& names) {
-  for (const auto& name : names) {
-    DROVER_CHECK_OK(remove(name));
-    known_.erase(name);
-  }
-  return {};
 }
 
 std::vector<GuardedReplica> ReplicaPages::replicas() const {

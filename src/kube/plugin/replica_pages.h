@@ -7,8 +7,9 @@
 // init container hands on to another of its pod, and one whose next container comes while the last one is
 // still dying, are therefore two accounts.
 //
-// Pages go when nobody has their replica, and those of earlier pods when a later one has it. What is on disk
-// says which there are: whoever takes this process's place takes them up. Blocks; thread safe.
+// Pages go when nobody has their replica; and when it is given away after a container with it was started,
+// for a pod is given all that it has before anything of it starts: then they were of an earlier pod. What is
+// on disk says which there are: whoever takes this process's place takes them up. Blocks; thread safe.
 
 #include <chrono>
 #include <functional>
@@ -21,7 +22,6 @@
 #include "base/result.h"
 #include "cdi/specification_folder.h"
 #include "kube/guard_edits.h"
-#include "kube/kubelet/container_runtime.h"
 #include "share/page_folders.h"
 
 namespace drover::kube {
@@ -59,35 +59,31 @@ class ReplicaPages {
   Status take_up(Clock::time_point now);
   /// New pages for a container that is about to get the replica.
   Result<GuardedReplica> make(const std::string& id, const share::Limit& limit, Clock::time_point now);
-  /// The specifications say what they would say now: of this replica, or of all of them.
-  Status restore(const std::string& id = "");
+  /// A container with the replica is about to start: its device is there.
+  Status start(const std::string& id);
+  /// All devices are there, and bring what they would bring now.
+  Status restore() const;
   /// The kubelet was asked then, and says that these replicas are somebody's: the pages of others go.
   Status saw(const std::set<std::string>& held, Clock::time_point asked);
-  /// Whether a replica has several pages, so that it matters whose they are.
-  bool has_several() const;
-  /// Whose pages the runtime says that containers have: those of earlier pods go.
-  Status saw_pods(const std::map<std::string, ReplicaPod>& pods);
 
   std::vector<GuardedReplica> replicas() const;
 
  private:
   struct Known {
     GuardedReplica replica;
-    std::uint64_t number = 0;  ///< a later one has a higher one
     Clock::time_point made;
     bool was_held = false;
-    std::string pod;  ///< its uid; "" until it is known
+    bool was_started = false;  ///< a container with the replica, since then
+    bool is_past = false;      ///< of an earlier pod
   };
   Status write(const GuardedReplica& replica) const;
   Status remove(const std::string& name);
-  Status remove_all(const std::vector<std::string>& names);
 
   const Options options_;
   const share::PageFolders pages_;
   const cdi::SpecificationFolder specifications_;
   mutable std::mutex mutex_;            ///< of what follows, and the files
   std::map<std::string, Known> known_;  ///< by name
-  std::uint64_t last_ = 0;
 };
 
 }  // namespace drover::kube

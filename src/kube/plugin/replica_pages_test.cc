@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 using testing::uuid;
 using Clock = ReplicaPages::Clock;
 
@@ -102,19 +103,19 @@ TEST_F(ReplicaPagesTest, AnAnswerOfBeforeSaysNothing) {
 TEST_F(ReplicaPagesTest, WhoeverTakesThePlaceTakesThemUp) {
   const auto made = make(id_);
   const auto account = made.pages + "/share/account";
-  ASSERT_TRUE(write_file(tree_ / "cdi/k8s.device-plugin.nvidia.com-replica_GPU-x_0_9_aa.json", "{}"));
-  std::filesystem::create_directories(tree_ / "replicas/GPU-y_1_8_bb.unfinished/share");
+  ASSERT_TRUE(write_file(tree_ / "cdi/k8s.device-plugin.nvidia.com-replica_GPU-x_0_aa.json", "{}"));
+  std::filesystem::create_directories(tree_ / "replicas/GPU-y_1_bb.unfinished/share");
   tree_.folder("replicas/what is this");
   start();
   EXPECT_THAT(pages_->replicas(), ElementsAre(made));
   EXPECT_THAT(files("replicas"), ElementsAre(made.name));
   EXPECT_THAT(files("cdi"), SizeIs(1));
   std::filesystem::remove_all(tree_ / "cdi");  // as a machine that starts again does
-  ASSERT_TRUE(pages_->restore(id_));
+  ASSERT_TRUE(pages_->start(id_));
   EXPECT_THAT(specification(made), HasSubstr(account));
   const auto next = make(id_);
-  EXPECT_THAT(next.name, StartsWith(uuid(0) + "_2_2_")) << "it counts on";
   saw({id_});
+  EXPECT_THAT(pages_->replicas(), ElementsAre(next)) << "they were of a pod of before";
   saw({});
   EXPECT_THAT(names(), IsEmpty());
 }
@@ -131,18 +132,23 @@ TEST_F(ReplicaPagesTest, PagesOfAnotherVersionStayWhatContainersHave) {
 }
 
 TEST_F(ReplicaPagesTest, ThoseOfEarlierPodsGoWhenTheReplicaIsNeverFree) {
-  const auto old = make(id_), dying = make(id_), never = make(id_), init = make(id_), app = make(id_);
-  EXPECT_TRUE(pages_->has_several());
-  std::map<std::string, ReplicaPod> pods{
-      {old.name, {"u-1", false}}, {dying.name, {"u-2", true}}, {init.name, {"u-3", false}}};
-  ASSERT_TRUE(pages_->saw_pods(pods));
-  EXPECT_THAT(names(), SizeIs(4));
-  EXPECT_FALSE(std::filesystem::exists(old.pages));
-  pods = {{app.name, {"u-3", true}}};
-  ASSERT_TRUE(pages_->saw_pods(pods));
-  EXPECT_FALSE(std::filesystem::exists(dying.pages)) << "its container is gone";
-  EXPECT_TRUE(std::filesystem::exists(init.pages)) << "its pod may start it again";
-  EXPECT_TRUE(std::filesystem::exists(never.pages)) << "nobody knows whose they are";
+  const auto init = make(id_), app = make(id_);
+  ASSERT_TRUE(pages_->start(id_));
+  saw({id_});
+  ASSERT_TRUE(pages_->start(id_)) << "the other container, or the same again";
+  saw({id_});
+  EXPECT_THAT(names(), UnorderedElementsAre(init.name, app.name)) << "their pod may start both again";
+  const auto never = make(id_);
+  saw({id_});
+  EXPECT_THAT(names(), ElementsAre(never.name))
+      << "a pod is given all that it has before anything of it starts";
+  const auto next = make(id_);
+  saw({id_});
+  EXPECT_THAT(names(), UnorderedElementsAre(never.name, next.name)) << "it may be the same pod's";
+  ASSERT_TRUE(pages_->start(id_));
+  const auto last = make(id_);
+  saw({id_});
+  EXPECT_THAT(names(), ElementsAre(last.name));
 }
 
 TEST_F(ReplicaPagesTest, WithoutAGuardNothingIsGiven) {
