@@ -83,14 +83,12 @@ Status KubeReplicas::saw(const std::vector<kube::ContainerUse>& uses, Clock::tim
 
 void KubeReplicas::add_to(kube::NodeShares& shares, const kube::Pool& pool) const {
   shares.guarded = pages_.replicas();
-  std::set<std::string> guarded;
-  for (const auto& replica : shares.guarded) guarded.insert(replica.id);
   for (const auto& container : shares.uses)
     for (const auto& use : container.devices)
       for (const auto& id : use.device_ids) {
-        const auto share = guarded.contains(id) ? std::nullopt : pool.share_of(use.resource, id);
+        const auto share = pool.share_of(use.resource, id);
         if (share && share->way == kube::ShareWay::kGuard && share->memory_mib)
-          shares.counted.push_back(
+          shares.unsure.push_back(
               {container.pod_namespace, container.pod, container.container, id, limit_of(*share)});
       }
 }

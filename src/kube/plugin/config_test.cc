@@ -88,20 +88,23 @@ TEST(PluginConfig, SharesWithTheGuard) {
 
 TEST(PluginConfig, TellsEachMistakeOfTheGuardsWhereItIs) {
   const auto said = [](const std::string& resource) {
-    return refused(Json::parse(R"({"version": "v1", "sharing": {"drover": {"resources": [{"name": "gpu", )" +
-                               resource + "}]}}}"));
+    const auto loaded = decode_plugin_config(
+        Json::parse(R"({"version": "v1", "sharing": {"drover": {"resources": [{"name": "gpu", )" + resource +
+                    "}]}}}"),
+        "config");
+    return loaded ? "" : to_string(loaded.error());
   };
   const std::string place = "/sharing/drover/resources/0/";
-  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: or replicas has to be there"));
-  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"), HasSubstr(place + "memory: or replicas"));
-  EXPECT_THAT(said(R"("memory": "8 GPUs")"), HasSubstr(place + "memory: '8 GPUs' is not a size"));
-  EXPECT_THAT(said(R"("memory": 8)"), HasSubstr(place + "memory"));
-  EXPECT_THAT(said(R"("memory": "1023MiB")"), HasSubstr(place + "memory: nothing holds programs to less"));
-  EXPECT_THAT(said(R"("replicas": 1)"), HasSubstr(place + "replicas"));
+  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: config: or replicas has to be there"));
+  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"), HasSubstr(place + "memory: config: or replicas"));
+  EXPECT_THAT(said(R"("memory": "8 GPUs")"), HasSubstr(place + "memory: config: '8 GPUs' is not a size"));
+  EXPECT_THAT(said(R"("memory": 8)"), HasSubstr(place + "memory: config: expected a string"));
+  EXPECT_THAT(said(R"("memory": "1023MiB")"), HasSubstr(place + "memory: config: nothing holds programs"));
+  EXPECT_THAT(said(R"("replicas": 1)"), HasSubstr(place + "replicas: config: expected"));
   EXPECT_THAT(said(R"("replicas": 4, "compute": 26)"),
-              HasSubstr(place + "compute: 4 replicas with 26 percent"));
-  EXPECT_THAT(said(R"("replicas": 4, "compute": 0)"), HasSubstr(place + "compute"));
-  EXPECT_THAT(said(R"("replicas": 4, "cores": 2)"), HasSubstr(place + "cores"));
+              HasSubstr(place + "compute: config: 4 replicas with 26"));
+  EXPECT_THAT(said(R"("replicas": 4, "compute": 0)"), HasSubstr(place + "compute: config: expected"));
+  EXPECT_THAT(said(R"("replicas": 4, "cores": 2)"), HasSubstr(place + "cores: config: unknown"));
   const auto around = refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed", "plugin":
     {"deviceListStrategy": ["cdi-cri", "envvar"]}}, "sharing": {"timeSlicing": {"resources": []}, "drover":
     {"failRequestsGreaterThanOne": false, "resources": []}}})"));

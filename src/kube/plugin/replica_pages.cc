@@ -46,10 +46,11 @@ Status ReplicaPages::take_up(Clock::time_point now) {
   DROVER_CHECK_OK(pages_.remove_unfinished());
   DROVER_CHECK_OK(specifications_.remove_unfinished());
   DROVER_TRY(const auto names, pages_.list());
+  Status outcome;
   for (const auto& name : names) {
     const auto id = id_in(name);
     if (id.empty()) {
-      DROVER_CHECK_OK(remove(name));
+      if (auto removed = remove(name); !removed) outcome = std::move(removed);
       continue;
     }
     // Those of another version stay what their containers have; what they say is not known here.
@@ -59,8 +60,9 @@ Status ReplicaPages::take_up(Clock::time_point now) {
   }
   DROVER_TRY(const auto specifications, specifications_.read());
   for (const auto& [name, text] : specifications)
-    if (!known_.contains(name)) DROVER_CHECK_OK(specifications_.remove(name));
-  return {};
+    if (!known_.contains(name))
+      if (auto removed = specifications_.remove(name); !removed) outcome = std::move(removed);
+  return outcome;
 }
 
 Result<GuardedReplica> ReplicaPages::make(const std::string& id, const share::Limit& limit,
@@ -72,18 +74,18 @@ Result<GuardedReplica> ReplicaPages::make(const std::string& id, const share::Li
   const GuardedReplica replica{name, id, limit, pages_.path(name)};
   known_[name] = {.replica = replica, .made = now};
   DROVER_CHECK_OK(pages_.keep(name, {limit}));
-  DROVER_CHECK_OK(write(replica));
+  DROVER_CHECK_OK(write(replica, options_.edits(limit.gpu)));
   return replica;
 }
 
-Status ReplicaPages::write(const GuardedReplica& replica) const {
-  DROVER_TRY(auto edits, options_.edits(replica.limit.gpu));
+Status ReplicaPages::write(const GuardedReplica& replica, Result<ReplicaEdits> edits) const {
+  if (!edits) return Failure(std::move(edits).error());
   cdi::Specification made;
   made.kind = kReplicaCdiKind;
   // The device of the container's set, which stands behind it, says more.
   made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
-  made.edits.append(guarded_edits(edits.guard, replica.pages));
-  made.devices.push_back({replica.name, {}, std::move(edits.gpu)});
+  made.edits.append(guarded_edits(edits->guard, replica.pages));
+  made.devices.push_back({replica.name, {}, std::move(edits->gpu)});
   made.version = cdi::required_version(made);
   return specifications_.write(replica.name, cdi::write_specification(made));
 }
@@ -93,7 +95,7 @@ Status ReplicaPages::start(const std::string& id) {
   for (auto& [name, known] : known_) {
     if (known.replica.id != id || known.is_past) continue;
     known.was_started = true;
-    DROVER_CHECK_OK(write(known.replica));
+    DROVER_CHECK_OK(write(known.replica, options_.edits(known.replica.limit.gpu)));
   }
   return {};
 }
@@ -101,8 +103,12 @@ Status ReplicaPages::start(const std::string& id) {
 Status ReplicaPages::restore() const {
   const std::lock_guard lock(mutex_);
   Status outcome;
-  for (const auto& [name, known] : known_)
-    if (auto written = write(known.replica); !written) outcome = std::move(written);
+  std::map<std::string, Result<ReplicaEdits>> edits;  // by GPU: the driver's files are looked for once
+  for (const auto& [name, known] : known_) {
+    const auto& gpu = known.replica.limit.gpu;
+    if (!edits.contains(gpu)) edits.emplace(gpu, options_.edits(gpu));
+    if (auto written = write(known.replica, edits.at(gpu)); !written) outcome = std::move(written);
+  }
   return outcome;
 }
 

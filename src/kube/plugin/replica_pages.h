@@ -76,7 +76,7 @@ class ReplicaPages {
     bool was_started = false;  ///< a container with the replica, since then
     bool is_past = false;      ///< of an earlier pod
   };
-  Status write(const GuardedReplica& replica) const;
+  Status write(const GuardedReplica& replica, Result<ReplicaEdits> edits) const;
   Status remove(const std::string& name);
 
   const Options options_;

@@ -70,9 +70,12 @@ std::vector<PodShare> pod_shares(const NodeShares& shares, const ClaimNames& nam
   for (const auto& replica : shares.guarded)
     all.push_back(share_of({.name = replica.name, .limits = {replica.limit}, .pages = replica.pages}, running,
                            [&](const RunningContainer& each) { return each.replica == replica.name; }));
-  for (const auto& replica : shares.counted)
-    all.push_back(share_of({.name = replica.id, .limits = {replica.limit}}, running,
-                           [&](const RunningContainer& each) { return is_of(each, replica); }));
+  for (const auto& replica : shares.unsure) {
+    auto counted =
+        share_of({.name = replica.id, .limits = {replica.limit}}, running,
+                 [&](const RunningContainer& each) { return each.replica.empty() && is_of(each, replica); });
+    if (!counted.containers.empty()) all.push_back(std::move(counted));
+  }
   return all;
 }
 

@@ -18,8 +18,8 @@
 
 namespace drover::kube {
 
-/// A replica that a container has, and that nothing holds it to.
-struct CountedReplica {
+/// A replica that a container has. Unless it has pages too, nothing holds it to that.
+struct HeldReplica {
   std::string pod_namespace, pod, container;
   std::string id;  ///< "GPU-…::2"
   share::Limit limit;
@@ -29,10 +29,10 @@ struct CountedReplica {
 struct NodeShares {
   std::vector<dra::ClaimShare> claims;
   std::vector<GuardedReplica> guarded;
-  std::vector<CountedReplica> counted;
-  std::vector<ContainerUse> uses;  ///< as the kubelet tells them
+  std::vector<HeldReplica> unsure;  ///< whether they are guarded: of those that could be
+  std::vector<ContainerUse> uses;   ///< as the kubelet tells them
 
-  bool empty() const { return claims.empty() && guarded.empty() && counted.empty(); }
+  bool empty() const { return claims.empty() && guarded.empty() && unsure.empty(); }
 };
 
 /// What containers may have, together, of GPUs that others have too.

@@ -84,14 +84,16 @@ TEST_F(PodSharesTest, WhatIsOfTwoSharesIsNobodysOffence) {
 TEST_F(PodSharesTest, AReplicaIsOfTheContainerThatHasItsPages) {
   add("init", {});
   add("main", {});
-  running_[0].replica = "GPU-0_2_1_aa";
-  running_[1].replica = "GPU-0_2_2_bb";
+  running_[0].replica = "GPU-0_2_aa";
+  running_[1].replica = "GPU-0_2_bb";
   const share::Limit limit{"GPU-0", 8ULL << 30, 250};
   NodeShares shares;
-  shares.guarded = {{"GPU-0_2_1_aa", "GPU-0::2", limit, "/replicas/a"},
-                    {"GPU-0_2_2_bb", "GPU-0::2", limit, "/replicas/b"},
-                    {"GPU-0_3_3_cc", "GPU-0::3", limit, "/replicas/c"}};
-  shares.counted = {{"ml", "pod", "main", "GPU-1::0", {"GPU-1", 1ULL << 29, 100}}};
+  shares.guarded = {{"GPU-0_2_aa", "GPU-0::2", limit, "/replicas/a"},
+                    {"GPU-0_2_bb", "GPU-0::2", limit, "/replicas/b"},
+                    {"GPU-0_3_cc", "GPU-0::3", limit, "/replicas/c"}};
+  add("free", {});
+  shares.unsure = {{"ml", "pod", "main", "GPU-0::2", limit},
+                   {"ml", "pod", "free", "GPU-1::0", {"GPU-1", 1ULL << 29, 100}}};
   const auto pods = pod_shares(shares, kNames, running_);
   ASSERT_THAT(pods, SizeIs(4));
   EXPECT_THAT(pods[0].containers, ElementsAre("id-ml-init"));
@@ -102,7 +104,7 @@ TEST_F(PodSharesTest, AReplicaIsOfTheContainerThatHasItsPages) {
   EXPECT_THAT(watched.guarded, SizeIs(3));
   ASSERT_THAT(watched.allowances, SizeIs(4));
   EXPECT_EQ(watched.allowances[3].tier, "counted");
-  EXPECT_THAT(watched.allowances[3].tasks, ElementsAre("id-ml-main"));
+  EXPECT_THAT(watched.allowances[3].tasks, ElementsAre("id-ml-free"));
 }
 
 }  // namespace
