@@ -108,6 +108,15 @@ class ChartTest(unittest.TestCase):
         for absent in ("privileged", "driver-root", "path: /dev", "hostPID", "--metrics-address"):
             self.assertNotIn(absent, rendered)
 
+    def test_who_holds_pods_to_shares_sees_the_nodes_processes(self):
+        def sharing(way):
+            return {"config": {"version": "v1", "sharing": {way: {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}}
+
+        for values, sees in ((sharing("drover"), True), ({"claimSharing": "memory"}, True), (sharing("timeSlicing"), False),
+                             ({"config": {"version": "v1"}}, False)):
+            with self.subTest(values):
+                self.assertEqual("hostPID: true" in self.helm.template(values=values), sees)
+
     def test_the_scheduler_is_there_when_it_is_wanted(self):
         quiet = self.helm.template()
         for part in ("kind: Deployment", "CustomResourceDefinition", "FlowSchema", "MutatingAdmissionPolicy"):

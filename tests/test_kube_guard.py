@@ -1,43 +1,32 @@
 """Claims of a part of a GPU that hold: pods of a real kubelet see their share as the whole card, and get no more of it. The GPUs are
 simulated; what refuses programs is the guard's libraries, which the claim's CDI device brings."""
 
-import json
 import pathlib
-import subprocess
 import tempfile
 import unittest
 
 import cuda_python
-import drover
 import kube_guard
 import test_guard
 from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
-from kube_guard import CONTEXT, GIB, memory_in, pod
-from prometheus import parse, require_parser
+from kube_guard import CONTEXT, GIB, SLEEP, hold, memory_in, pod
 from test_kube_claims import DRIVER, ClaimsTest, claim, request
 
 SHARE = 10 * GIB  # a quarter of an A100 with 40 GiB
-SLEEP = ("/probe", "sleep", 10000)
 SHARES = f"/var/lib/kubelet/plugins/{DRIVER}/shares"
-ADDRESS = "127.0.0.1:9498"
-
-
-def hold(mib, *more):
-    return ("/cuda_check", "hold", mib, *more)
 
 
 @unittest.skipIf(KUBERNETES_MINOR < (1, 36), "parts of devices are given since 1.36")
-class GuardedClaimsTest(ClaimsTest):
+class GuardedClaimsTest(kube_guard.Shares, ClaimsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with tempfile.TemporaryDirectory() as folder:
-            cls.node.import_images([kube_guard.make_image(pathlib.Path(folder) / "image")])
+        cls.import_image()
 
     @classmethod
     def flags(cls):
-        return ("--claim-sharing", "memory", "--metrics-address", ADDRESS)
+        return ("--claim-sharing", "memory", *super().flags())
 
     def tearDown(self):
         """Cleanups come after this, and pods end before their claims: nothing stays prepared."""
@@ -59,41 +48,11 @@ class GuardedClaimsTest(ClaimsTest):
     def uuid_of(self, name):
         return self.devices()[name]["attributes"]["uuid"]["string"]
 
-    def run_to_end(self, name, *command, **more):
-        """What its first container says, and its exit status."""
-        return self.end_of(pod(name, command, **more))
-
-    def end_of(self, made):
-        self.make_pod(made)
-        name = made["metadata"]["name"]
-        ended = self.cluster.wait_until_ended(name)
-        (status,) = ended["status"]["containerStatuses"]
-        text = self.cluster.kubectl("logs", name).stdout
-        self.cluster.delete("pod", name)
-        return text, status["state"]["terminated"]["exitCode"]
-
-    def exec(self, name, *command, container="c0"):
-        return self.cluster.exec(name, *map(str, command), container=container, check=False)
-
-    def series(self, name):
-        require_parser()
-        page = self.node.exec("curl", "-s", f"http://{ADDRESS}/metrics").stdout
-        return parse(page).get(name, [])
-
     def told_of(self, claim_name):
         """By reason: what events say of the claim that is there now."""
         uid = self.cluster.get("resourceclaim", claim_name)["metadata"]["uid"]
         return wait_for(lambda: {event["reason"]: event["message"] for event in self.cluster.events(claim_name)
                                  if event["involvedObject"].get("uid") == uid}, "an event of the claim")
-
-    def refusal_of(self, name):
-        """What the kubelet is told when it wants to start the pod's container."""
-        def told():
-            statuses = self.cluster.get("pod", name)["status"].get("containerStatuses", ())
-            reasons = [status["state"].get("waiting") or status["state"].get("terminated") or {} for status in statuses]
-            return next((reason["message"] for reason in reasons if "cdi-hook" in reason.get("message", "")), None)
-
-        return wait_for(told, lambda: f"a refusal: {json.dumps(self.cluster.get('pod', name)['status'])}")
 
 
 class MemoryTest(GuardedClaimsTest):
@@ -122,7 +81,7 @@ class MemoryTest(GuardedClaimsTest):
     def test_containers_of_a_claim_have_its_share_together_whatever_becomes_of_the_agent(self):
         self.claim()
         self.run_pod(pod("pair", hold(6 * GIB, "sleep", 10000), SLEEP))
-        wait_for(lambda: "held" in self.cluster.kubectl("logs", "pair", "-c", "c0").stdout, "it to hold its memory")
+        self.wait_until_held("pair")
         (uid,) = self.pages()
         page = self.node.path(f"{SHARES}/{uid}/share/account")
         before = page.stat().st_ino
@@ -134,24 +93,18 @@ class MemoryTest(GuardedClaimsTest):
                 self.assertIn("held 3072", self.exec("pair", *hold(3 * GIB), container="c1").stdout)
                 if again:
                     self.agent.start()
-                    wait_for(lambda: self.charged(uid), lambda: f"the pages to be looked at again; {self.agent.tail()}")
+                    wait_for(self.charged, lambda: f"the pages to be looked at again; {self.agent.tail()}")
                 self.assertEqual(page.stat().st_ino, before, "pages are never made anew")
-        self.assertEqual(set(self.charged(uid)), {(6 * GIB + CONTEXT) << 20})
-
-    def charged(self, _):
-        return [value for _, value in self.series("drover_container_gpu_memory_charged_bytes")]
+        self.assertEqual(set(self.charged()), {(6 * GIB + CONTEXT) << 20})
 
     def test_two_pods_have_their_own_shares_of_one_gpu(self):
         for name in ("one", "two"):
             self.claim(name)
             self.run_pod(pod(name, hold(8 * GIB, "sleep", 10000), claims=(name,)))
         for name in ("one", "two"):
-            wait_for(lambda each=name: "held" in self.cluster.kubectl("logs", each).stdout, "both to hold their memory")
+            self.wait_until_held(name)
             self.assertEqual(self.exec(name, *hold(2 * GIB)).returncode, 2)
-        def tiers():
-            return {(labels["pod"], labels["tier"]) for labels, _ in self.series("drover_container_gpu_memory_limit_bytes")}
-
-        wait_for(lambda: tiers() == {("one", "guarded"), ("two", "guarded")}, lambda: f"both to be told of: {tiers()}")
+        wait_for(lambda: self.tiers() == {("one", "guarded"), ("two", "guarded")}, lambda: f"both to be told of: {self.tiers()}")
 
     def test_who_goes_round_the_guard_is_ended_and_nobody_else(self):
         for name in ("good", "bad"):
@@ -191,8 +144,7 @@ class PythonTest(GuardedClaimsTest):
     def setUpClass(cls):
         cuda_python.packages()
         super().setUpClass()
-        with tempfile.TemporaryDirectory() as folder:
-            cls.node.import_images([kube_guard.make_image(pathlib.Path(folder) / "python", "python", more=cuda_python.files())])
+        cls.import_image("python", more=cuda_python.files())
 
     def test_they_run_unchanged_and_a_full_share_is_their_own_exception(self):
         self.claim()
@@ -216,32 +168,17 @@ class SpoiltTest(GuardedClaimsTest):
     def setUpClass(cls):
         super().setUpClass()
         with tempfile.TemporaryDirectory() as folder:
-            program = pathlib.Path(folder) / "program"
-            subprocess.run(["clang-19", "-static", "-Os", "-o", program, drover.ROOT / "tests/attack/spoil.c"], check=True)
-            spoil = {"spoil": program.read_bytes()}
+            spoil = kube_guard.spoil_program()
             images = [kube_guard.make_image(pathlib.Path(folder) / name, name, more=spoil, links=links) for name, links in {
                 "spoil": (), "linked": (("usr/local/nvidia", "/tmp"),), "climbing": (("usr/local/nvidia/share", "../../../../../../../etc"),),
                 "proc": (("usr/local/nvidia", "/proc/1/root/tmp"),), "own": (("usr/local/nvidia/share/limits", "/etc/passwd"),)}.items()]
             cls.node.import_images(images)
 
-    def held_or_refused(self, name):
-        """Whether it runs, and then it is held."""
-        def settled():
-            status = (self.cluster.get("pod", name)["status"].get("containerStatuses") or [{"state": {}}])[0]["state"]
-            refused = status.get("waiting") or status.get("terminated") or {}
-            return status if "running" in status or refused.get("message") else None
-
-        state = wait_for(settled, lambda: f"{name} to run, or not to: {self.cluster.get('pod', name)['status']}")
-        if "running" in state:
-            self.assertEqual(memory_in(self.exec(name, "/cuda_check", "info").stdout)[1], SHARE)
-            self.assertEqual(self.exec(name, *hold(SHARE)).returncode, 2)
-        return "running" in state
-
     def test_an_account_that_is_spoilt_is_the_loss_of_its_pod_alone(self):
         for name in ("victim", "mallory"):
             self.claim(name)
         self.run_pod(pod("victim", hold(9 * GIB, "sleep", 10000), claims=("victim",)))
-        wait_for(lambda: "held" in self.cluster.kubectl("logs", "victim").stdout, "the victim to hold its memory")
+        self.wait_until_held("victim")
         for way in ("garbage", "lies", "empty", "short", "grow"):
             with self.subTest(way):
                 self.run_pod(pod(way, ("/spoil", "/usr/local/nvidia/share/account", way), image="spoil", claims=("mallory",)))
@@ -270,7 +207,7 @@ class SpoiltTest(GuardedClaimsTest):
         for image in ("linked", "climbing", "proc", "own"):
             with self.subTest(image):
                 self.make_pod(pod(image, SLEEP, image=image))
-                runs[image] = self.held_or_refused(image)
+                runs[image] = self.held_or_refused(image, SHARE)
         self.assertTrue(runs["linked"], "a link within the image is an image's own affair")
 
     def test_a_volume_over_the_guard_gets_nothing(self):
@@ -281,7 +218,7 @@ class SpoiltTest(GuardedClaimsTest):
                 made["spec"]["volumes"] = [{"name": "own", "emptyDir": {}}]
                 made["spec"]["containers"][0]["volumeMounts"] = [{"name": "own", "mountPath": place}]
                 self.make_pod(made)
-                self.held_or_refused(f"over{index}")
+                self.held_or_refused(f"over{index}", SHARE)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ VIRTUAL_MACHINES = {"test_vm"}
 CLUSTERS = "test_kube"  # how the names of modules on clusters begin
 # Each road of a GPU into a pod once: a limit, a claim, an installation by the chart, a scheduler of our own, and tasks as pods.
 CLUSTER_TESTS = ("test_kube_components", "test_kube_chart", "test_kube_install.SimulatedTest", "test_kube_scheduling", "test_kube_volumes",
-                 "test_kube_plugin.WholeGpusTest", "test_kube_claims.WholeGpusTest", "test_kube_engine")
+                 "test_kube_plugin.WholeGpusTest", "test_kube_replicas.QuarterTest", "test_kube_claims.WholeGpusTest", "test_kube_engine")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,7 +66,7 @@ struct GuardedShare {
 struct SharedGpus {
   std::vector<gpu::Device> gpus;
   std::vector<share::Allowance> allowances;
-  std::vector<TaskProcesses> tasks;  ///< that have shares
+  std::vector<TaskProcesses> tasks;             ///< that have shares
   std::map<std::string, GuardedShare> guarded;  ///< by the allowance's name
 
   bool operator==(const SharedGpus&) const = default;

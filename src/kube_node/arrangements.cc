@@ -7,6 +7,7 @@ namespace {
 
 const std::string kOfClaim = "claim-";
 const std::string kOfLimits = "limits-";
+constexpr int kMilliOfPercent = 10;
 
 }  // namespace
 
@@ -24,11 +25,11 @@ Status KubeArrangements::keep_only(const std::set<std::string>& uids) {
       kOfClaim, [&](const std::string& owner) { return uids.contains(owner.substr(kOfClaim.size())); });
 }
 
-Result<share::MpsPlaces> KubeArrangements::share(const kube::MpsShare& gpu) {
+Result<share::MpsPlaces> KubeArrangements::share(const kube::ReplicaShare& gpu) {
   share::Arrangement wanted;
   auto& limits = wanted.mps.emplace();
   limits.gpus = {gpu.uuid};
-  limits.threads = gpu.threads;
+  limits.threads = gpu.milli / kMilliOfPercent;
   if (gpu.memory_mib) limits.memory_mib[gpu.uuid] = *gpu.memory_mib;
   DROVER_CHECK_OK(shares_.make(kOfLimits + gpu.uuid, wanted));
   return shares_.places(kOfLimits + gpu.uuid);

@@ -23,7 +23,7 @@ class KubeArrangements : public kube::dra::ClaimSharing {
   Status keep_only(const std::set<std::string>& uids) override;
 
   /// Somebody is about to have the GPU by a limit: its daemon runs when this returns.
-  Result<share::MpsPlaces> share(const kube::MpsShare& gpu);
+  Result<share::MpsPlaces> share(const kube::ReplicaShare& gpu);
   /// Ends the daemons of GPUs that nobody has by a limit; `holders` is asked while share() waits.
   Status drop_unused(const std::function<kube::Holders()>& holders);
   /// Claims are to have these GPUs, and nobody has them by a limit any more.

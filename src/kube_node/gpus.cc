@@ -123,10 +123,10 @@ std::shared_ptr<kube::dra::MigInstances> KubeGpus::mig_instances() const {
   return std::make_shared<KubeMig>(*hardware_, [this] { return inventory(); });
 }
 
-Result<kube::dra::GpuEdits::Guarded> KubeGpus::guarded_edits() const {
+Result<kube::GuardEdits> KubeGpus::guarded_edits() const {
   DROVER_TRY(const auto supply, hardware_->driver_supply(true));
   DROVER_TRY(const auto files, supply.files());
-  kube::dra::GpuEdits::Guarded guarded;
+  kube::GuardEdits guarded;
   guarded.common = driver::edits_of_nodes(supply.control_devices, hardware_->device_folder());
   guarded.common.append(files);
   guarded.guard = driver::mounts_of_guard(files, hardware_->guard());

@@ -59,7 +59,7 @@ class KubeGpus {
 
  private:
   Result<kube::dra::GpuEdits> plain_edits() const;
-  Result<kube::dra::GpuEdits::Guarded> guarded_edits() const;
+  Result<kube::GuardEdits> guarded_edits() const;
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
 

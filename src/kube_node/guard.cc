@@ -6,17 +6,17 @@
 
 #include "base/files.h"
 #include "base/ids.h"
+#include "share/page_folders.h"
 
 namespace drover {
 namespace {
 
 /// Containers that run keep what is mounted; those that start again in a pod of before need it by its name.
-Status remove_others(const Directory& folder, const std::string& kept, const std::string& shares) {
-  const auto pages = Directory::open(shares);
-  if (!pages && pages.error().kind != ErrorKind::kNotFound) return Failure(pages.error());
-  if (pages) {
-    DROVER_TRY(const auto claims, pages->list());
-    if (!claims.empty()) return {};
+Status remove_others(const Directory& folder, const std::string& kept,
+                     const std::vector<std::string>& shares) {
+  for (const auto& path : shares) {
+    DROVER_TRY(const auto pages, share::PageFolders(path).list());
+    if (!pages.empty()) return {};
   }
   DROVER_TRY(const auto names, folder.list());
   for (const auto& name : names)
@@ -26,7 +26,7 @@ Status remove_others(const Directory& folder, const std::string& kept, const std
 
 }  // namespace
 
-Result<driver::Guard> place_guard(const std::string& state, const std::string& shares) {
+Result<driver::Guard> place_guard(const std::string& state, const std::vector<std::string>& shares) {
   auto guard = driver::find_guard().value_or(driver::Guard{});
   if (guard.empty()) return guard;
   std::map<std::string, std::string> contents;

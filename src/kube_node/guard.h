@@ -4,6 +4,7 @@
 // container, and go with it while pods run.
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "driver/guard.h"
@@ -11,8 +12,8 @@
 namespace drover {
 
 /// Copies them into <state>/guard/<digest>, and answers with those. A folder is never changed once it is
-/// there: what another version left stays until no pages in `shares` need it. None where there are none to
-/// copy.
-Result<driver::Guard> place_guard(const std::string& state, const std::string& shares);
+/// there: what another version left stays until no pages in any of the folders `shares` need it. None where
+/// there are none to copy.
+Result<driver::Guard> place_guard(const std::string& state, const std::vector<std::string>& shares);
 
 }  // namespace drover

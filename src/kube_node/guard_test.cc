@@ -24,7 +24,7 @@ ino_t inode_of(const std::string& path) {
 class PlacedGuardTest : public ::testing::Test {
  protected:
   driver::Guard place() {
-    auto guard = place_guard(state_.root(), state_ / "claims");
+    auto guard = place_guard(state_.root(), {state_ / "replicas", state_ / "claims"});
     EXPECT_TRUE(guard) << to_string(guard.error());
     return guard.value_or(driver::Guard{});
   }

@@ -41,6 +41,8 @@
 #include "kube_node/idle.h"
 #include "kube_node/lock.h"
 #include "kube_node/metrics.h"
+#include "kube_node/options.h"
+#include "kube_node/replicas.h"
 #include "kube_node/sandboxes.h"
 #include "kube_node/shares.h"
 #include "log_setup.h"
@@ -86,60 +88,22 @@ Result<std::shared_ptr<kube::Api>> find_api(const cli::KubeNodeOptions& options)
   return kube::ApiClient::open(std::move(config));
 }
 
-bool is_among(const std::vector<std::string>& words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-workload::ShareBy share_by_of(std::string_view word) {
-  const auto found = std::ranges::find(workload::kShareWays, word);
-  return static_cast<workload::ShareBy>(found - workload::kShareWays.begin());
-}
-
-kube::NodeReportOptions report_options(const cli::KubeNodeOptions& options,
-                                       const kube::PluginConfig& config) {
-  kube::NodeReportOptions report;
-  report.node = options.node_name;
-  report.driver = options.driver;
-  report.labels = is_among(options.report, "labels");
-  report.conditions = is_among(options.report, "conditions");
-  report.events = is_among(options.report, "events");
-  report.feature_file = options.feature_file;
-  report.config = config;
-  report.containers = [socket = kube::pod_resources_socket(options.kubelet)] {
-    return kube::list_pod_resources(socket, kPatience).map([](kube::PodResources&& told) {
-      return std::move(told.containers);
-    });
-  };
-  report.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
-  report.warn = warn;
-  return report;
-}
-
-kube::NodePodsOptions pods_options(const cli::KubeNodeOptions& options,
-                                   std::function<Result<kube::PodResources>()> resources) {
-  kube::NodePodsOptions pods;
-  pods.node = options.node_name;
-  pods.resources = std::move(resources);
-  pods.pod_uids = [socket = options.runtime_endpoint] { return kube::list_pod_uids(socket, kPatience); };
-  pods.warn = warn;
-  return pods;
-}
-
 class Node {
  public:
   Node(const cli::KubeNodeOptions& options, Hardware hardware, kube::PluginConfig config,
        gpu::HealthWatchOptions health)
       : options_(options),
-        report_(report_options(options, config)),
+        report_(report_options(options, config, warn)),
         gpus_(std::move(hardware), std::move(health),
               [this](const gpu::HealthChange& change) { report_.changed(change); }),
         mig_strategy_(config.mig),
-        pods_(pods_options(options, [this] { return look_at_users(kShortPatience); })),
+        pods_(pods_options(
+            options, [this] { return look_at_users(kShortPatience); }, warn)),
         pool_(
             std::move(config), has_role(kDra), [this] { notify_claims(); },
             [this](const kube::DeviceQuestion& question) { return pods_.hint(question); },
             [this](const kube::GpuSet& gpus) { return sets_.add(gpus, kube::GpuSets::Clock::now()); },
-            [this](const kube::MpsShare& gpu) { return arrangements_->share(gpu); }) {
+            [this](const auto&... asked) { return replicas_.share(asked...); }) {
     periodic_tasks_.add("telling whether it lives", kClusterPause,
                         [this] { health_trouble_.report(serve_health()); });
     check_runtime();
@@ -162,12 +126,14 @@ class Node {
     periodic_tasks_.add("reaching the cluster", kClusterPause, [this] { reach_cluster(); });
     periodic_tasks_.add("listening for Prometheus", kClusterPause,
                         [this] { metrics_trouble_.report(metrics_.listen()); });
+    periodic_tasks_.add("keeping what replicas bring", kRuntimePause,
+                        [this] { devices_trouble_.report(replicas_.restore()); });
     periodic_tasks_.add("offering GPUs", kOfferPause, [this] { offer(); });
     periodic_tasks_.add("asking the kubelet", kKubeletPause, [this] { refresh_users(); });
     periodic_tasks_.add("serving sandboxes", kKubeletPause, [this] { sandboxes_.serve(); });
     periodic_tasks_.add("measuring sandboxes", kSandboxPause, [this] { sandboxes_.tidy(); });
     periodic_tasks_.add("keeping shared GPUs", kSharesPause, [this] { keep_arrangements(); });
-    periodic_tasks_.add("keeping claims to their shares", kKubeletPause, [this] { keep_shares(); });
+    periodic_tasks_.add("keeping pods to their shares", kKubeletPause, [this] { keep_shares(); });
     periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
@@ -221,7 +187,7 @@ class Node {
     options.sharing = options_.claim_sharing == "memory"  ? kube::dra::Sharing::kMemory
                       : options_.claim_sharing == "share" ? kube::dra::Sharing::kShare
                                                           : kube::dra::Sharing::kWhole;
-    options.share_by = share_by_of(options_.share_by);
+    options.share_by = workload::parse_share_by(options_.share_by).value_or(workload::ShareBy::kAuto);
     options.info = info;
     options.warn = warn;
     options.prepared = [this](auto taken) { metrics_.prepared(taken); };
@@ -246,6 +212,7 @@ class Node {
 
   /// What an earlier process gave away, before anybody is given anything: containers go on without us.
   void find_users() {
+    replicas_trouble_.report(replicas_.take_up());
     const auto claimed = kube::dra::gpus_left_in_use(driver_options(), gpus_.inventory());
     if (claimed)
       pool_.found_claimed(*claimed);
@@ -387,17 +354,17 @@ class Node {
   }
 
   void keep_shares() {
-    std::vector<kube::dra::ClaimShare> shares;
+    kube::NodeShares shares;
     {
       const std::lock_guard lock(mutex_);
-      if (driver_) shares = driver_->shares();
+      if (driver_) shares.claims = driver_->shares();
     }
-    std::vector<kube::ContainerUse> uses;
     {
       const std::lock_guard lock(users_mutex_);
-      uses = users_.containers();
+      shares.uses = users_.containers();
     }
-    shares_trouble_.report(shares_.look(shares, uses));
+    replicas_.add_to(shares, pool_);
+    shares_trouble_.report(shares_.look(shares));
   }
 
   void refresh_users() {
@@ -418,8 +385,10 @@ class Node {
     if (!users_.known()) return told;
     pool_.saw(users_.containers(), asked);
     users_known_ = true;
-    if (has_role(kDevicePlugin))
+    if (has_role(kDevicePlugin)) {
       sets_trouble_.report(sets_.saw(kube::sets_of(users_.containers(), pool_.offers()), asked));
+      unheld_trouble_.report(replicas_.saw(users_.containers(), asked));
+    }
     return told;
   }
 
@@ -436,15 +405,17 @@ class Node {
   kube::GpuSets sets_{options_.cdi_folder};
   std::shared_ptr<KubeArrangements> arrangements_ = std::make_shared<KubeArrangements>(share_programs());
   std::atomic<bool> users_known_ = false;
-  kube::Pool pool_;
   std::atomic<kube::CdiSupport> cdi_ = kube::CdiSupport::kUnknown;
+  KubeReplicas replicas_{options_, gpus_, *arrangements_, cdi_, warn};
+  kube::Pool pool_;
   KubeIdle idle_{options_, gpus_};
   KubeSandboxes sandboxes_{options_, DROVER_VERSION, pod_calls(), warn};
   std::shared_ptr<kube::Api> api_;  ///< of reach_cluster() alone
   CdiFile cdi_file_{options_.cdi_folder + "/k8s.device-plugin.nvidia.com-gpu.json"};
   LogOnce runtime_trouble_{warn}, kubelet_trouble_{warn}, cluster_trouble_{warn}, metrics_trouble_{warn},
       health_trouble_{warn}, mig_trouble_{warn}, forgotten_trouble_{warn}, given_trouble_{warn},
-      sets_trouble_{warn}, shares_trouble_{warn}, arrangements_trouble_{warn};
+      sets_trouble_{warn}, shares_trouble_{warn}, arrangements_trouble_{warn}, replicas_trouble_{warn},
+      unheld_trouble_{warn}, devices_trouble_{warn};
   std::mutex mutex_;                             ///< of what follows
   std::string runtime_words_;                    ///< what is wrong with the container runtime
   std::string claims_words_ = "it is starting";  ///< why claims are not served while there is no driver
@@ -475,7 +446,8 @@ Status run_node(cli::KubeNodeOptions options) {
   hardware_options.host_driver_root = options.host_driver_root;
   DROVER_TRY(hardware_options.hook_program, place_cdi_hook(options.state));
   DROVER_TRY(hardware_options.guard,
-             place_guard(options.state, kube::dra::shares_folder(options.kubelet, options.driver)));
+             place_guard(options.state, {kube::dra::shares_folder(options.kubelet, options.driver),
+                                         KubeReplicas::folder(options.state)}));
   DROVER_TRY(auto hardware, Hardware::open(hardware_options));
   Node node(options, std::move(hardware), std::move(config), std::move(health));
   DROVER_TRY(const auto lock, lock_node(state, options.kubelet, signals));

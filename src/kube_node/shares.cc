@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <tuple>
 #include <utility>
 
 #include "base/units.h"
 #include "kube/usage/attribution.h"
-#include "kube/usage/claim_shares.h"
 #include "share_facts.h"
 
 namespace drover {
@@ -50,12 +48,11 @@ kube::EventRecorder* KubeShares::events() const {
   return events_.get();
 }
 
-Status KubeShares::look(const std::vector<kube::dra::ClaimShare>& claims,
-                        const std::vector<kube::ContainerUse>& uses) {
-  if (claims.empty() && watched_.gpus.empty()) return {};
+Status KubeShares::look(const kube::NodeShares& node) {
+  if (node.empty() && watched_.gpus.empty()) return {};
   DROVER_TRY(const auto running, kube::list_containers(options_.runtime_endpoint, kRuntimePatience));
-  auto shares =
-      kube::shares_of(gpus_.inventory(), claims, {options_.driver, options_.node_name}, uses, running);
+  const auto pods = kube::pod_shares(node, {options_.driver, options_.node_name}, running);
+  auto shares = kube::watched_shares(gpus_.inventory(), pods, running);
   bool is_news = !is_same(shares, watched_);
   {
     const std::lock_guard lock(mutex_);
@@ -65,27 +62,29 @@ Status KubeShares::look(const std::vector<kube::dra::ClaimShare>& claims,
   if (is_news) watch_.set(shares);
   watched_ = std::move(shares);
   // Whoever could not be told is told when the cluster is reached.
-  if (events() != nullptr) {
-    for (const auto& claim : claims)
-      if (std::ranges::find(told_, claim) == told_.end()) tell(claim);
-    told_ = claims;
-  }
+  if (events() != nullptr) tell(pods);
   judge();
   return {};
 }
 
-void KubeShares::tell(const kube::dra::ClaimShare& claim) const {
+void KubeShares::tell(const std::vector<kube::PodShare>& shares) {
+  decltype(told_) told;
+  for (const auto& share : shares) {
+    if (share.about.name.empty()) continue;
+    const auto& [key, is_new] = told.emplace(share.name, share.about);
+    if (is_new && !told_.contains(*key)) tell(share);
+  }
+  told_ = std::move(told);
+}
+
+void KubeShares::tell(const kube::PodShare& pod) const {
   std::vector<std::string> parts;
-  for (const auto& limit : claim.limits)
+  for (const auto& limit : pod.limits)
     parts.push_back(fmt::format("{} of {}", format_bytes(limit.bytes), in_words(limit.gpu)));
   const auto share = fmt::format("{}", fmt::join(parts, ", "));
-  const bool guarded = !claim.pages.empty();
+  const bool guarded = !pod.pages.empty();
   events()->record(
-      {.api_version = "resource.k8s.io/v1",
-       .kind = "ResourceClaim",
-       .name_space = claim.claim.namespace_name,
-       .name = claim.claim.name,
-       .uid = claim.claim.uid},
+      pod.about,
       {.reason = guarded ? "ShareGuarded" : "ShareCounted",
        .message =
            guarded ? fmt::format("pods see as the whole card, and are refused more than, {}", share)
@@ -117,14 +116,9 @@ void KubeShares::judge() {
 
 void KubeShares::tell(const kube::RunningContainer& container, const std::string& words) const {
   if (events() == nullptr) return;
-  const auto uids = kube::list_pod_uids(options_.runtime_endpoint, kRuntimePatience)
-                        .value_or(std::map<kube::PodName, std::string>{});
-  const auto uid = uids.find({container.pod_namespace, container.pod});
-  events()->record({.kind = "Pod",
-                    .name_space = container.pod_namespace,
-                    .name = container.pod,
-                    .uid = uid == uids.end() ? "" : uid->second},
-                   {.warning = true, .reason = "GpuShareExceeded", .message = words});
+  events()->record(
+      {.kind = "Pod", .name_space = container.pod_namespace, .name = container.pod, .uid = container.pod_uid},
+      {.warning = true, .reason = "GpuShareExceeded", .message = words});
 }
 
 /// "held 9.3 GiB of GPU 2 and may hold 8 GiB"

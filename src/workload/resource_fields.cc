@@ -282,9 +282,8 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
 void decode_share_by(Decoder& decoder, Resources& resources) {
   const auto word = decoder.string("share_by");
   if (!word) return;
-  const auto found = std::ranges::find(kShareWays, *word);
-  if (found != kShareWays.end())
-    resources.share_by = static_cast<ShareBy>(found - kShareWays.begin());
+  if (const auto known = parse_share_by(*word))
+    resources.share_by = *known;
   else
     decoder.mistake("share_by", fmt::format("'{}' is nothing that holds tasks to a share here", *word),
                     fmt::format("it is one of {}", fmt::join(kShareWays, ", ")));
@@ -364,6 +363,12 @@ Result<Share> decode_share(const json& body) {
   decoder.finish();
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "The request"));
   return share;
+}
+
+std::optional<ShareBy> parse_share_by(std::string_view word) {
+  const auto found = std::ranges::find(kShareWays, word);
+  if (found == kShareWays.end()) return std::nullopt;
+  return static_cast<ShareBy>(found - kShareWays.begin());
 }
 
 Result<Interconnect> parse_interconnect(std::string_view text) {

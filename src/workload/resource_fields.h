@@ -20,6 +20,7 @@
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,8 @@ std::string to_string(const Interconnect& interconnect);
 
 /// By the value of ShareBy.
 inline constexpr std::array<std::string_view, 4> kShareWays = {"auto", "kernel", "limits", "none"};
+/// One of them; nullopt for any other word.
+std::optional<ShareBy> parse_share_by(std::string_view word);
 
 std::string_view to_string(Preference preference);
 /// By the value of Arrangement.

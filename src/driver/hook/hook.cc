@@ -134,8 +134,8 @@ Status check_guard(const ContainerRoot& root, const std::vector<std::string>& mo
           fmt::format("the container is not started: it has a share of a GPU, and something else is at "
                       "'{}', where what keeps it to that share must be",
                       path),
-          "let a container with a share have all its GPUs by one claim, which may have several requests, "
-          "and mount nothing over the driver");
+          "let a container with a share have all its GPUs by one claim, which may have several requests, or "
+          "by a limit of one name, and mount nothing over the driver");
   }
   return {};
 }

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "share/pages.h"
+#include "cdi/specification_folder.h"
+#include "share/page_folders.h"
 
 namespace drover::kube::dra {
 
@@ -53,16 +54,21 @@ class ClaimFolders : public ClaimFiles {
   Status write_checkpoint(const std::string& text) override;
   Status set_checkpoint_aside() override;
   Result<std::map<std::string, std::string>> read_specifications() override;
-  Status write_specification(const std::string& uid, const std::string& text) override;
-  Status remove_specification(const std::string& uid) override;
-  Status keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) override;
-  Status remove_pages(const std::string& uid) override;
+  Status write_specification(const std::string& uid, const std::string& text) override {
+    return specifications_.write(uid, text);
+  }
+  Status remove_specification(const std::string& uid) override { return specifications_.remove(uid); }
+  Status keep_pages(const std::string& uid, const std::vector<share::Limit>& limits) override {
+    return pages_.keep(uid, limits);
+  }
+  Status remove_pages(const std::string& uid) override { return pages_.remove(uid); }
   Result<std::set<std::string>> list_pages() override;
-  std::string pages_folder(const std::string& uid) const override { return shares_ + "/" + uid; }
+  std::string pages_folder(const std::string& uid) const override { return pages_.path(uid); }
 
  private:
-  std::string plugin_, cdi_, shares_;
-  std::string prefix_;  ///< of specifications: "k8s.gpu.nvidia.com-claim_"
+  std::string plugin_;
+  cdi::SpecificationFolder specifications_;  ///< "k8s.gpu.nvidia.com-claim_<uid>.json"
+  share::PageFolders pages_;
 };
 
 /// Whether it can be a claim's uid, and so part of a file's name.

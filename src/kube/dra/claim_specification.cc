@@ -6,9 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "driver/cdi.h"
 #include "kube/dra/devices.h"
-#include "share/pages.h"
 
 namespace drover::kube::dra {
 namespace {
@@ -44,29 +42,11 @@ std::string visible_devices(const PreparedClaim& claim) {
   return uuids.empty() ? "void" : fmt::format("{}", fmt::join(uuids, ","));
 }
 
-std::vector<cdi::Mount> mounts_of_pages(const std::string& folder) {
-  const auto mount = [&](const char* page, const std::string& place, const char* access) {
-    return cdi::Mount{fmt::format("{}/{}/{}", folder, share::kPagesFolder, page),
-                      fmt::format("{}/{}", driver::kContainerFolder, place),
-                      "",
-                      {access, "nosuid", "nodev", "noexec", "rbind", "rprivate"}};
-  };
-  return {mount(share::kLimitsPage, driver::kGuardPages[0], "ro"),
-          mount(share::kAccountPage, driver::kGuardPages[1], "rw")};
-}
-
 /// For every container of the claim.
 Result<cdi::Edits> common_edits(const PreparedClaim& claim, const GpuEdits& edits, const std::string& pages) {
   if (claim.limits.empty()) return edits.common;
   if (!edits.guarded) return Failure(edits.guarded.error());
-  auto common = edits.guarded->common;
-  auto checked = edits.guarded->guard;
-  for (auto& mount : mounts_of_pages(pages)) {
-    common.mounts.push_back(mount);
-    checked.push_back(std::move(mount));
-  }
-  common.hooks.push_back(driver::guard_hook(checked, edits.guarded->program));
-  return common;
+  return guarded_edits(*edits.guarded, pages);
 }
 
 }  // namespace

@@ -6,21 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cdi/specification.h"
 #include "kube/dra/book.h"
+#include "kube/guard_edits.h"
 
 namespace drover::kube::dra {
 
 /// How containers are edited for GPUs now.
 struct GpuEdits {
-  cdi::Edits common;  ///< control devices and the driver's files, once for every container
-  /// The same with the guard before the driver; or why that cannot be.
-  struct Guarded {
-    cdi::Edits common;
-    std::vector<cdi::Mount> guard;  ///< of those mounts: what holds containers to their shares
-    std::string program;            ///< of the hook that looks whether they do
-  };
-  Result<Guarded> guarded;
+  cdi::Edits common;           ///< control devices and the driver's files, once for every container
+  Result<GuardEdits> guarded;  ///< the same with the guard before the driver; or why that cannot be
   std::map<std::string, cdi::Edits> of_gpu;  ///< by UUID: its device node
   std::map<std::string, cdi::Edits> of_mig;  ///< by the name of the MIG device, of those in the claim
 };
@@ -37,8 +33,7 @@ std::string cdi_device_id(const std::string& driver, const std::string& uid, con
 /// image asks for. One that is all that its containers have names its GPUs instead. What is said of one GPU
 /// has the GPU's number in its name: DROVER_GPU_3_SHARE=0.5, DROVER_GPU_3_MEMORY=8589934592.
 ///
-/// A claim with limits brings the guard and the pages of its own, which are in the folder `pages`, and a hook
-/// that refuses containers in which another claim has taken their places.
+/// A claim with limits brings the guard, and the pages of its own, which are in the folder `pages`.
 Result<cdi::Specification> claim_specification(const std::string& driver, const PreparedClaim& claim,
                                                const GpuEdits& edits, const std::string& pages);
 

@@ -102,7 +102,7 @@ class DriverTest : public ::testing::Test {
     };
     driver = std::make_unique<Driver>(options, claims, slices, [this] {
       if (auto* hook = while_preparing.exchange(nullptr)) (*hook)();
-      GpuEdits edits{.guarded = GpuEdits::Guarded{.program = "/hook"}};
+      GpuEdits edits{.guarded = GuardEdits{.program = "/hook"}};
       for (int i = 0; i < 4; ++i)
         edits.of_gpu[kube::testing::uuid(i)].device_nodes = {
             {.path = "/dev/nvidia" + std::to_string(i), .type = "c", .major = 195, .minor = i}};

@@ -34,7 +34,7 @@ GpuEdits some_edits() {
   for (int i = 0; i < kGpus; ++i)
     edits.of_gpu[gpu_uuid(i)].device_nodes = {{.path = "/dev/nvidia" + std::to_string(i)}};
   const cdi::Mount guard{"/state/guard", "/usr/lib/libcuda.so.1", "", {}};
-  edits.guarded = GpuEdits::Guarded{edits.common, {guard}, "/state/hook"};
+  edits.guarded = GuardEdits{edits.common, {guard}, "/state/hook"};
   edits.guarded->common.mounts = {guard};
   return edits;
 }

@@ -72,9 +72,14 @@ class Caller {
   mutable Service service_;
 };
 
+template <typename Map>
+std::string value_of(const Map& map, const std::string& name) {
+  const auto found = map.find(name);
+  return found == map.end() ? "" : found->second;
+}
+
 std::string label_of(const runtime::v1::Container& container, const std::string& name) {
-  const auto found = container.labels().find(name);
-  return found == container.labels().end() ? "" : found->second;
+  return value_of(container.labels(), name);
 }
 
 Status kill_by(const Caller& caller, const std::string& id) {
@@ -129,9 +134,12 @@ Result<std::vector<RunningContainer>> list_containers(const std::string& socket,
              Caller(socket, patience).call(&Service::ListContainers, request, "tell what it runs"));
   std::vector<RunningContainer> containers;
   for (const auto& container : answer.containers()) {
-    RunningContainer running{container.id(), label_of(container, "io.kubernetes.pod.namespace"),
+    RunningContainer running{container.id(),
+                             label_of(container, "io.kubernetes.pod.namespace"),
                              label_of(container, "io.kubernetes.pod.name"),
-                             label_of(container, "io.kubernetes.container.name")};
+                             label_of(container, "io.kubernetes.container.name"),
+                             label_of(container, kPodUidLabel),
+                             value_of(container.annotations(), kReplicaAnnotation)};
     if (container.state() == runtime::v1::CONTAINER_RUNNING && !running.pod.empty())
       containers.push_back(std::move(running));
   }

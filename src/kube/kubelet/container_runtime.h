@@ -37,6 +37,8 @@ Result<ContainerRuntime> ask_runtime(const std::string& socket, std::chrono::mil
 struct RunningContainer {
   std::string id;
   std::string pod_namespace, pod, container;
+  std::string pod_uid = {};
+  std::string replica = {};  ///< whose pages it has (plugin/replica_pages.h); "" for none
 
   bool operator==(const RunningContainer&) const = default;
 };

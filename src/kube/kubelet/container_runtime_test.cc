@@ -67,6 +67,8 @@ class FakeRuntime : public runtime::v1::RuntimeService::Service {
       (*container.mutable_labels())["io.kubernetes.pod.namespace"] = "ml";
       (*container.mutable_labels())["io.kubernetes.pod.name"] = "train";
       (*container.mutable_labels())["io.kubernetes.container.name"] = "main";
+      (*container.mutable_labels())["io.kubernetes.pod.uid"] = "u-1";
+      (*container.mutable_annotations())["drover.dev/replica"] = "pages" + std::to_string(state);
     }
     answer->add_containers()->set_state(runtime::v1::CONTAINER_RUNNING);  // no pod's
     return grpc::Status::OK;
@@ -119,7 +121,7 @@ TEST(ContainerRuntime, TellsWhatItRuns) {
   const auto server = SocketServer::listen(tree / "cri.sock", {&fake});
   ASSERT_TRUE(server);
   EXPECT_EQ(list_containers(tree / "cri.sock", 20s).value(),
-            (std::vector<RunningContainer>{{"1", "ml", "train", "main"}}));
+            (std::vector<RunningContainer>{{"1", "ml", "train", "main", "u-1", "pages1"}}));
   EXPECT_EQ(list_containers(tree / "none.sock", 20s).error().kind, ErrorKind::kUnavailable);
 }
 

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "gpu/architecture.h"
+#include "kube/plugin/resources.h"
 
 namespace drover::kube {
 namespace {
@@ -89,6 +90,11 @@ std::map<std::string, std::uint64_t> amounts_of(const gpu::MigProfile& profile) 
           {"engines.ofa", has.ofa_engines}};
 }
 
+std::string_view word_of(ShareWay way) {
+  constexpr std::array<std::string_view, 3> kWords = {"time-slicing", "mps", "drover"};
+  return kWords[static_cast<std::size_t>(way)];
+}
+
 class LabelWriter {
  public:
   LabelWriter(const NodeFacts& facts, const PluginConfig& config) : facts_(facts), config_(config) {}
@@ -147,7 +153,7 @@ class LabelWriter {
     vendors("mig.capable", std::ranges::any_of(devices(), [](const gpu::Device& device) {
               return device.mig != gpu::MigMode::kUnsupported;
             }));
-    vendors("mps.capable", std::ranges::any_of(config_.shares, &ShareRule::mps));
+    vendors("mps.capable", config_.shares_by(ShareWay::kMps));
     if (const auto clique = clique_of(devices()); !clique.empty()) vendors("gpu.clique", clique);
     vendors("vgpu.present", std::ranges::any_of(devices(), is_virtual));
   }
@@ -161,6 +167,7 @@ class LabelWriter {
     const auto* share = partitioned ? nullptr : share_of(kGpus);
     write_resource(kGpus, first.model, "", std::ranges::count(devices(), first.model, &gpu::Device::model),
                    share);
+    if (share != nullptr) of(kGpus, "replicas", replicas_of(first, *share));
     if (partitioned) of(kGpus, "replicas", 0);
     if (first.memory_bytes) of(kGpus, "memory", *first.memory_bytes >> 20U);
     if (const auto& capability = first.compute_capability) {
@@ -201,7 +208,7 @@ class LabelWriter {
     if (!product.empty()) of(resource, "product", product + suffix);
     of(resource, "count", count);
     of(resource, "replicas", share == nullptr ? 1 : share->replicas);
-    of(resource, "sharing-strategy", share == nullptr ? "none" : share->mps ? "mps" : "time-slicing");
+    of(resource, "sharing-strategy", share == nullptr ? "none" : word_of(share->way));
   }
 
   const ShareRule* share_of(std::string_view resource) const {

@@ -94,11 +94,18 @@ TEST(NodeLabels, TellOfSharing) {
   EXPECT_THAT(labels, IsSupersetOf(Labels{{"nvidia.com/gpu.product", std::string(56, 'x') + "-SHARED"},
                                           {"nvidia.com/gpu.replicas", "4"},
                                           {"nvidia.com/gpu.sharing-strategy", "time-slicing"}}));
-  config.shares[0].mps = true;
+  config.shares[0].way = ShareWay::kMps;
   EXPECT_THAT(node_labels(facts, config),
               IsSupersetOf(Labels{{"nvidia.com/mps.capable", "true"},
                                   {"nvidia.com/gpu.product", std::string(56, 'x') + "-SHARED"},
                                   {"nvidia.com/gpu.sharing-strategy", "mps"}}));
+  config.shares[0] = {
+      .resource = "nvidia.com/gpu", .replicas = 0, .way = ShareWay::kGuard, .memory = 8ULL << 30};
+  facts.inventory.devices[0].memory_bytes = 40ULL << 30;
+  EXPECT_THAT(node_labels(facts, config),
+              IsSupersetOf(Labels{{"nvidia.com/mps.capable", "false"},
+                                  {"nvidia.com/gpu.replicas", "5"},
+                                  {"nvidia.com/gpu.sharing-strategy", "drover"}}));
   config.shares[0].rename = "nvidia.com/gpu.shared";
   EXPECT_THAT(node_labels(facts, config), Contains(Pair("nvidia.com/gpu.product", std::string(63, 'x'))));
   facts.inventory.devices[0].mig = gpu::MigMode::kEnabled;

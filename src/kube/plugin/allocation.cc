@@ -87,6 +87,16 @@ void add_mps(const share::MpsPlaces& places, ContainerGrant& grant) {
   grant.mounts.push_back({share::kMpsShm, places.shm, true});
 }
 
+void add_guard(const std::string& uuid, const std::string& pages, ContainerGrant& grant) {
+  const auto plain = fmt::format("{}={}", kPluginCdiKind, uuid);
+  const auto guarded = fmt::format("{}={}", kReplicaCdiKind, pages);
+  std::ranges::replace(grant.cdi_devices, plain, guarded);
+  for (auto& [name, value] : grant.annotations)
+    if (const auto place = value.find(plain); place != std::string::npos)
+      value.replace(place, plain.size(), guarded);
+  grant.annotations[kReplicaAnnotation] = pages;
+}
+
 ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,
                      const std::string& unique) {
   Grant made(config, parts);

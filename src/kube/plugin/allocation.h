@@ -16,6 +16,9 @@ namespace drover::kube {
 /// The specification that the node agent keeps for containers of the device plugin: NVIDIA's name for it.
 inline constexpr const char* kPluginCdiKind = "k8s.device-plugin.nvidia.com/gpu";
 
+/// That of containers that are held to a replica: each has a device of its own.
+inline constexpr const char* kReplicaCdiKind = "k8s.device-plugin.nvidia.com/replica";
+
 /// Whether containers get their GPUs as CDI devices, and with them the one of their set (gpu_sets.h).
 bool names_cdi_devices(const PluginConfig& config);
 
@@ -61,6 +64,12 @@ struct GrantedGpu {
 
 /// For a container whose GPU is shared by MPS: where the daemon is.
 void add_mps(const share::MpsPlaces& places, ContainerGrant& grant);
+
+/// The annotation by which the container runtime tells whose pages a container has (replica_pages.h). The
+/// kubelet takes it from device plugins alone.
+inline constexpr const char* kReplicaAnnotation = "drover.dev/replica";
+/// For a container that is guarded: instead of the device of the GPU it gets the one of its pages.
+void add_guard(const std::string& uuid, const std::string& pages, ContainerGrant& grant);
 
 /// `unique` tells this container's annotation from those of others.
 ContainerGrant grant(const std::vector<GrantedGpu>& gpus, const PluginConfig& config, const NodeParts& parts,

@@ -8,15 +8,20 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/decode.h"
+#include "base/units.h"
 #include "base/yaml.h"
+#include "workload/resources.h"
 
 namespace drover::kube {
 namespace {
 
-constexpr int kMostReplicas = 1000;
 constexpr int kMostMpsClients = 48;
+constexpr int kAllOfTime = 100;  ///< percent
+/// By the value of ShareWay.
+constexpr std::array<std::string_view, 3> kShareWayNames = {"timeSlicing", "mps", "drover"};
 constexpr std::size_t kLongestLabel = 63;
 constexpr std::size_t kLongestDomain = 253;
 constexpr std::array<std::string_view, 4> kStrategyWords = {"envvar", "volume-mounts", "cdi-annotations",
@@ -121,38 +126,45 @@ class Reader {
   }
 
   void read_sharing(Decoder& sharing) {
-    auto slicing = sharing.object("timeSlicing");
-    auto mps = sharing.object("mps");
-    if (slicing && mps) sharing.mistake("mps", "cannot stand beside timeSlicing", "choose one of the two");
-    if (slicing) {
-      config().refuse_several_shares = slicing->boolean("failRequestsGreaterThanOne").value_or(false);
-      read_shares(*slicing, false);
+    bool chosen = false;
+    for (std::size_t i = 0; i < kShareWayNames.size(); ++i) {
+      const std::string name(kShareWayNames[i]);
+      auto shares = sharing.object(name);
+      if (!shares) continue;
+      if (std::exchange(chosen, true))
+        sharing.mistake(name, "cannot stand beside another way to share", "choose one of them");
+      read_shares(*shares, static_cast<ShareWay>(i));
     }
-    if (mps) read_mps(*mps);
     sharing.finish();
   }
 
-  void read_mps(Decoder& mps) {
-    // A program is a client of one daemon, and each GPU has its own.
-    config().refuse_several_shares = mps.boolean("failRequestsGreaterThanOne").value_or(true);
-    if (!config().refuse_several_shares)
-      mps.mistake("failRequestsGreaterThanOne", "must be true with MPS",
-                  "leave it out: a container has one replica at most");
-    if (config().mig != MigStrategy::kNone)
-      mps.mistake("resources", "cannot be shared by MPS with migStrategy",
-                  "parts of a GPU in MIG mode have no MPS here");
-    read_shares(mps, true);
-  }
-
-  void read_shares(Decoder& sharing, bool by_mps) {
+  void read_shares(Decoder& sharing, ShareWay way) {
+    const bool is_held = way != ShareWay::kTimeSlices;
+    // A program is a client of one daemon, and a container has one page of limits.
+    config().refuse_several_shares = sharing.boolean("failRequestsGreaterThanOne").value_or(is_held);
+    if (is_held && !config().refuse_several_shares)
+      sharing.mistake("failRequestsGreaterThanOne", "must be true here",
+                      "leave it out: a container has one replica at most");
+    if (is_held && config().mig != MigStrategy::kNone)
+      sharing.mistake("resources", "cannot be shared so with migStrategy",
+                      "parts of a GPU in MIG mode are not shared any further");
+    if (way == ShareWay::kGuard && !brings_guard())
+      sharing.mistake("resources", "needs deviceListStrategy cdi-cri or cdi-annotations alone",
+                      "what else brings the driver's files brings them without the guard");
     const bool rename = sharing.boolean("renameByDefault").value_or(false);
-    for (auto& resource : sharing.objects("resources")) read_share(resource, rename, by_mps);
+    for (auto& resource : sharing.objects("resources")) read_share(resource, rename, way);
     sharing.finish();
   }
 
-  void read_share(Decoder& decoder, bool rename_by_default, bool by_mps) {
+  bool brings_guard() {
+    return std::ranges::all_of(config().strategies, [](ListStrategy strategy) {
+      return strategy == ListStrategy::kCdiCri || strategy == ListStrategy::kCdiAnnotations;
+    });
+  }
+
+  void read_share(Decoder& decoder, bool rename_by_default, ShareWay way) {
     ShareRule rule;
-    rule.mps = by_mps;
+    rule.way = way;
     rule.resource = read_resource_name(decoder, "name");
     const auto& names = config().resources;
     if (rule.resource.empty())
@@ -160,13 +172,37 @@ class Reader {
     else if (std::ranges::find(names, rule.resource, &ResourceRule::name) == names.end())
       decoder.mistake("name", fmt::format("'{}' is none of the resources", rule.resource));
     // NVIDIA's limit of the clients of a daemon.
-    const auto most = by_mps ? kMostMpsClients : kMostReplicas;
-    rule.replicas = static_cast<int>(decoder.integer("replicas", 2, most).value_or(2));
+    const auto most = way == ShareWay::kMps ? kMostMpsClients : kMostReplicas;
+    const auto replicas = decoder.integer("replicas", 2, most);
+    rule.replicas = static_cast<int>(replicas.value_or(2));
+    if (way == ShareWay::kGuard) read_amounts(decoder, rule, replicas.has_value());
     rule.rename = read_resource_name(decoder, "rename");
     if (rule.rename.empty() && rename_by_default) rule.rename = rule.resource + ".shared";
     read_devices(decoder, rule);
     decoder.finish();
     config().shares.push_back(std::move(rule));
+  }
+
+  /// What each replica has: a part of the GPU, or so much memory, and then there are as many as fit.
+  void read_amounts(Decoder& decoder, ShareRule& rule, bool says_replicas) {
+    if (const auto percent = decoder.integer("compute", 1, kAllOfTime))
+      rule.compute = static_cast<int>(*percent);
+    if (rule.compute && says_replicas && rule.replicas * *rule.compute > kAllOfTime)
+      decoder.mistake("compute", fmt::format("{} replicas with {} percent each are more than a GPU",
+                                             rule.replicas, *rule.compute));
+    if ((decoder.value("replicas") != nullptr) == (decoder.value("memory") != nullptr))
+      decoder.mistake("memory", "or replicas has to be there, and not both",
+                      "memory makes as many replicas as fit, and replicas parts of one size");
+    const auto text = decoder.string("memory");
+    if (!text) return;
+    rule.replicas = 0;
+    if (const auto bytes = parse_bytes(*text); !bytes)
+      decoder.mistake("memory", bytes.error().message, bytes.error().hint);
+    else if (*bytes < workload::kMinGuarded)
+      decoder.mistake("memory", fmt::format("nothing holds programs to less than {} of a GPU",
+                                            format_bytes(workload::kMinGuarded)));
+    else
+      rule.memory = *bytes;
   }
 
   /// "all", or a list of indices and UUIDs.
@@ -203,6 +239,10 @@ Result<LoadedConfig> decode_plugin_config(const nlohmann::json& document, std::s
 Result<LoadedConfig> read_plugin_config(const std::string& file) {
   DROVER_TRY(const auto document, read_yaml(file));
   return decode_plugin_config(document, file);
+}
+
+bool PluginConfig::shares_by(ShareWay way) const {
+  return std::ranges::find(shares, way, &ShareRule::way) != shares.end();
 }
 
 bool is_resource_name(std::string_view name) {

@@ -16,7 +16,10 @@
 //       resources: [{name: nvidia.com/gpu, replicas: 4}]
 //     mps:                                                  # instead of timeSlicing
 //       resources: [{name: nvidia.com/gpu, replicas: 4}]
+//     drover:                                               # instead of both, and Drover's alone
+//       resources: [{name: nvidia.com/gpu, memory: 8GiB, compute: 25}]
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -46,12 +49,20 @@ struct ResourceRule {
   bool operator==(const ResourceRule&) const = default;
 };
 
+/// What keeps those who share a GPU to their parts: nothing, since they take turns; an MPS daemon; the guard
+/// (docs/shares.md).
+enum class ShareWay { kTimeSlices, kMps, kGuard };
+
+inline constexpr int kMostReplicas = 1000;
+
 struct ShareRule {
-  std::string resource;  ///< the name in ResourceRule
-  int replicas = 2;
+  std::string resource;              ///< the name in ResourceRule
+  int replicas = 2;                  ///< 0: as many as fit
   std::string rename;                ///< what it is offered as; "" for its own name
   std::vector<std::string> devices;  ///< UUIDs or indices of the GPUs that are shared; empty: all
-  bool mps = false;                  ///< by MPS, which limits what each has of the GPU
+  ShareWay way = ShareWay::kTimeSlices;
+  std::optional<std::uint64_t> memory = std::nullopt;  ///< bytes of each replica; absent: a part of all
+  std::optional<int> compute = std::nullopt;           ///< percent of the time; absent: as of the memory
 
   bool operator==(const ShareRule&) const = default;
 };
@@ -68,6 +79,7 @@ struct PluginConfig {
   std::string cdi_annotation_prefix = "cdi.k8s.io/";
   SharedPolicy shared_policy = SharedPolicy::kDistributed;
 
+  bool shares_by(ShareWay way) const;
   bool operator==(const PluginConfig&) const = default;
 };
 

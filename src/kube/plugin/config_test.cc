@@ -65,12 +65,53 @@ TEST(PluginConfig, SharesByMps) {
   const auto config = decoded(Json::parse(R"({"version": "v1", "sharing": {"mps": {"renameByDefault": true,
     "resources": [{"name": "nvidia.com/gpu", "replicas": 4, "devices": ["GPU-1"]}]}}})"));
   EXPECT_TRUE(config.refuse_several_shares);
-  EXPECT_THAT(config.shares,
-              ElementsAre(ShareRule{"nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {"GPU-1"}, true}));
+  EXPECT_THAT(config.shares, ElementsAre(ShareRule{
+                                 "nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {"GPU-1"}, ShareWay::kMps}));
   EXPECT_THAT(refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed"}, "sharing": {"mps":
     {"failRequestsGreaterThanOne": false, "resources": []}}})")),
               ::testing::AllOf(HasSubstr("/sharing/mps/failRequestsGreaterThanOne"),
                                HasSubstr("/sharing/mps/resources")));
+}
+
+TEST(PluginConfig, SharesWithTheGuard) {
+  const auto config = decoded(Json::parse(R"({"version": "v1", "sharing": {"drover": {"renameByDefault": true,
+    "resources": [{"name": "nvidia.com/gpu", "replicas": 4}, {"name": "gpu", "memory": "8GiB", "compute": 20}]}}})"));
+  EXPECT_TRUE(config.refuse_several_shares);
+  EXPECT_TRUE(config.shares_by(ShareWay::kGuard));
+  EXPECT_FALSE(config.shares_by(ShareWay::kMps));
+  EXPECT_THAT(
+      config.shares,
+      ElementsAre(
+          ShareRule{"nvidia.com/gpu", 4, "nvidia.com/gpu.shared", {}, ShareWay::kGuard},
+          ShareRule{"nvidia.com/gpu", 0, "nvidia.com/gpu.shared", {}, ShareWay::kGuard, 8ULL << 30, 20}));
+}
+
+TEST(PluginConfig, TellsEachMistakeOfTheGuardsWhereItIs) {
+  const auto said = [](const std::string& resource) {
+    const auto loaded = decode_plugin_config(
+        Json::parse(R"({"version": "v1", "sharing": {"drover": {"resources": [{"name": "gpu", )" + resource +
+                    "}]}}}"),
+        "config");
+    return loaded ? "" : to_string(loaded.error());
+  };
+  const std::string place = "/sharing/drover/resources/0/";
+  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: config: or replicas has to be there"));
+  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"), HasSubstr(place + "memory: config: or replicas"));
+  EXPECT_THAT(said(R"("memory": "8 GPUs")"), HasSubstr(place + "memory: config: '8 GPUs' is not a size"));
+  EXPECT_THAT(said(R"("memory": 8)"), HasSubstr(place + "memory: config: expected a string"));
+  EXPECT_THAT(said(R"("memory": "1023MiB")"), HasSubstr(place + "memory: config: nothing holds programs"));
+  EXPECT_THAT(said(R"("replicas": 1)"), HasSubstr(place + "replicas: config: expected"));
+  EXPECT_THAT(said(R"("replicas": 4, "compute": 26)"),
+              HasSubstr(place + "compute: config: 4 replicas with 26"));
+  EXPECT_THAT(said(R"("replicas": 4, "compute": 0)"), HasSubstr(place + "compute: config: expected"));
+  EXPECT_THAT(said(R"("replicas": 4, "cores": 2)"), HasSubstr(place + "cores: config: unknown"));
+  const auto around = refused(Json::parse(R"({"version": "v1", "flags": {"migStrategy": "mixed", "plugin":
+    {"deviceListStrategy": ["cdi-cri", "envvar"]}}, "sharing": {"timeSlicing": {"resources": []}, "drover":
+    {"failRequestsGreaterThanOne": false, "resources": []}}})"));
+  for (const auto* part :
+       {"/sharing/drover: cannot stand beside", "/sharing/drover/failRequestsGreaterThanOne",
+        "with migStrategy", "deviceListStrategy cdi-cri or cdi-annotations alone"})
+    EXPECT_THAT(around, HasSubstr(part));
 }
 
 TEST(PluginConfig, TellsWhatHasNoEffect) {

@@ -38,14 +38,14 @@ class Pool::Change {
 
 Pool::Pool(PluginConfig config, bool claims, std::function<void()> used,
            std::function<DeviceHint(const DeviceQuestion&)> hint,
-           std::function<Status(const GpuSet&)> keep_set,
-           std::function<Result<share::MpsPlaces>(const MpsShare&)> share)
+           std::function<Status(const GpuSet&)> keep_set, ShareReplica share)
     : config_(std::move(config)),
       has_rivals_(claims || config_.resources.size() + config_.shares.size() > 1),
       used_(std::move(used)),
       hint_(std::move(hint)),
       keep_set_(names_cdi_devices(config_) ? std::move(keep_set) : nullptr),
-      share_(std::ranges::any_of(config_.shares, &ShareRule::mps) ? std::move(share) : nullptr) {}
+      share_(config_.shares_by(ShareWay::kMps) || config_.shares_by(ShareWay::kGuard) ? std::move(share)
+                                                                                      : nullptr) {}
 
 void Pool::update(PoolFacts facts) {
   const std::lock_guard lock(mutex_);
@@ -176,34 +176,33 @@ Status Pool::keep_set(const std::vector<std::string>& ids) const {
   return keep_set_ ? keep_set_(gpu_set(ids)) : Status();
 }
 
-/// Of a container that has one replica: several are refused where GPUs are shared by MPS.
-Result<std::optional<share::MpsPlaces>> Pool::shared(const std::string& resource,
-                                                     const std::vector<std::string>& ids) const {
-  std::optional<MpsShare> share;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& device : facts_.inventory.devices)
-      if (!ids.empty() && device.uuid == uuid_in(ids.front()))
-        share = mps_share_of(device, resource, config_);
-  }
-  if (!share) return std::nullopt;
-  if (!share_) return fail(ErrorKind::kUnsupported, "no MPS daemon can be started on this node");
-  DROVER_TRY(auto places, share_(*share));
-  return places;
+std::optional<ReplicaShare> Pool::share_of(const std::string& resource, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto& devices = facts_.inventory.devices;
+  const auto device = std::ranges::find(devices, uuid_in(id), &gpu::Device::uuid);
+  return device == devices.end() ? std::nullopt : replica_share(*device, resource, config_);
+}
+
+/// Of a container that has one replica: several are refused where anybody is held to one.
+Status Pool::share(const std::string& resource, const std::vector<std::string>& ids,
+                   ContainerGrant* grant) const {
+  const auto share = ids.empty() ? std::nullopt : share_of(resource, ids.front());
+  if (!share) return {};
+  if (!share_) return fail(ErrorKind::kUnsupported, "nobody can be held to a part of a GPU on this node");
+  return share_(*share, ids.front(), grant);
 }
 
 Result<ContainerGrant> Pool::allocate(const std::string& resource, const std::vector<std::string>& ids) {
   DROVER_TRY(auto granted, take(resource, ids));
   DROVER_CHECK_OK(keep_set(ids));
-  DROVER_TRY(const auto places, shared(resource, ids));
-  if (places) add_mps(*places, granted);
+  DROVER_CHECK_OK(share(resource, ids, &granted));
   return granted;
 }
 
 Status Pool::start(const std::string& resource, const std::vector<std::string>& ids) {
   DROVER_CHECK_OK(take_again(resource, ids));
   DROVER_CHECK_OK(keep_set(ids));
-  return shared(resource, ids).map([](auto&&) {});
+  return share(resource, ids, nullptr);
 }
 
 Result<ContainerGrant> Pool::take(const std::string& resource, const std::vector<std::string>& ids) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,6 @@
 #include "kube/plugin/preferred.h"
 #include "kube/plugin/resources.h"
 #include "kube/plugin/usage.h"
-#include "share/mps_daemons.h"
 
 namespace drover::kube {
 
@@ -36,18 +36,22 @@ struct PoolFacts {
   NodeParts parts;
 };
 
+/// A container is about to get the replica with this id, or, where `grant` is null, to start with what it was
+/// given, perhaps long ago.
+using ShareReplica =
+    std::function<Status(const ReplicaShare& share, const std::string& id, ContainerGrant* grant)>;
+
 class Pool {
  public:
   /// `claims`: whether there are claims of the GPUs too. `used` is called in whichever call changes
   /// holders(), before that returns: what limits have just got, claims are to know at once. May be absent, as
   /// `hint`, which is asked when the kubelet chooses among whole GPUs; it may block, and tell what it saw().
   /// So may `keep_set`, which is called before a container is made with a set of GPUs whose CDI device it is
-  /// told by; without it there is none. And so may `share`, which is called before a container is made with
-  /// a GPU that is shared by MPS; without it none can be.
+  /// told by; without it there is none. And so may `share`, by which those who share a GPU are held to their
+  /// replicas; without it nobody can be.
   explicit Pool(PluginConfig config, bool claims = true, std::function<void()> used = {},
                 std::function<DeviceHint(const DeviceQuestion&)> hint = {},
-                std::function<Status(const GpuSet&)> keep_set = {},
-                std::function<Result<share::MpsPlaces>(const MpsShare&)> share = {});
+                std::function<Status(const GpuSet&)> keep_set = {}, ShareReplica share = {});
 
   void update(PoolFacts facts);
   /// What the kubelet tells of its containers; `asked` is when it was asked. Until it is called nobody is
@@ -63,6 +67,8 @@ class Pool {
   Holders holders() const;
 
   std::vector<OfferedResource> offers() const;
+  /// What whoever has the replica of the resource is held to; nullopt for what nobody is.
+  std::optional<ReplicaShare> share_of(const std::string& resource, const std::string& id) const;
   /// The devices of one resource, empty when there is no such one, and the number of this state.
   struct Offer {
     std::uint64_t version = 0;
@@ -98,15 +104,14 @@ class Pool {
   Result<ContainerGrant> take(const std::string& resource, const std::vector<std::string>& ids);
   Status take_again(const std::string& resource, const std::vector<std::string>& ids);
   Status keep_set(const std::vector<std::string>& ids) const;
-  Result<std::optional<share::MpsPlaces>> shared(const std::string& resource,
-                                                 const std::vector<std::string>& ids) const;
+  Status share(const std::string& resource, const std::vector<std::string>& ids, ContainerGrant* grant) const;
 
   const PluginConfig config_;
   const bool has_rivals_;
   const std::function<void()> used_;
   const std::function<DeviceHint(const DeviceQuestion&)> hint_;
   const std::function<Status(const GpuSet&)> keep_set_;
-  const std::function<Result<share::MpsPlaces>(const MpsShare&)> share_;
+  const ShareReplica share_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   PoolFacts facts_;

@@ -10,11 +10,13 @@
 namespace drover::kube {
 namespace {
 
+constexpr int kWhole = 100;  ///< percent
+constexpr int kMilli = 1000;
+
 /// How one GPU is offered by one rule.
 struct Form {
   std::string name;
-  int replicas = 0;  ///< 0: as a whole
-  bool mps = false;
+  const ShareRule* share = nullptr;  ///< null: as a whole
 };
 
 bool names_device(const std::vector<std::string>& names, const gpu::Device& device) {
@@ -26,8 +28,8 @@ bool names_device(const std::vector<std::string>& names, const gpu::Device& devi
 Form form_of(const gpu::Device& device, const ResourceRule& rule, const PluginConfig& config) {
   for (const auto& share : config.shares)
     if (share.resource == rule.name && names_device(share.devices, device))
-      return {share.rename.empty() ? rule.name : share.rename, share.replicas, share.mps};
-  return {rule.name, 0, false};
+      return {share.rename.empty() ? rule.name : share.rename, &share};
+  return {rule.name};
 }
 
 std::string trouble_of(const gpu::Device& device, const std::string& resource, const Holders& holders,
@@ -52,19 +54,33 @@ std::string_view uuid_in(std::string_view device_id) {
   return device_id.substr(0, device_id.find("::"));
 }
 
-std::optional<MpsShare> mps_share_of(const gpu::Device& device, const std::string& resource,
-                                     const PluginConfig& config) {
-  constexpr int kAll = 100;
+int replicas_of(const gpu::Device& device, const ShareRule& rule) {
+  if (!rule.memory) return rule.replicas;
+  const auto by_time = rule.compute ? kWhole / *rule.compute : kMostReplicas;
+  const auto by_memory = device.memory_bytes.value_or(0) / *rule.memory;
+  return static_cast<int>(std::min<std::uint64_t>(by_memory, static_cast<std::uint64_t>(by_time)));
+}
+
+std::optional<ReplicaShare> replica_share(const gpu::Device& device, const std::string& resource,
+                                          const PluginConfig& config) {
   constexpr unsigned kBitsOfMib = 20;
   for (const auto& rule : config.resources) {
     if (!matches(rule.pattern, device.model)) continue;
-    const auto form = form_of(device, rule, config);
-    if (form.name != resource) continue;
-    if (!form.mps) return std::nullopt;
-    MpsShare share{device.uuid, kAll / form.replicas, std::nullopt};
+    const auto [name, share] = form_of(device, rule, config);
+    if (name != resource) continue;
+    const auto replicas = share == nullptr ? 0 : replicas_of(device, *share);
+    if (replicas == 0 || share->way == ShareWay::kTimeSlices) return std::nullopt;
+    ReplicaShare made{device.uuid, share->way, kMilli / replicas, std::nullopt};
+    if (share->compute)
+      made.milli = *share->compute * (kMilli / kWhole);
+    else if (share->memory)
+      made.milli =
+          static_cast<int>((*share->memory >> kBitsOfMib) * kMilli / (*device.memory_bytes >> kBitsOfMib));
     if (device.memory_bytes)
-      share.memory_mib = (*device.memory_bytes / static_cast<unsigned>(form.replicas)) >> kBitsOfMib;
-    return share;
+      made.memory_mib =
+          share->memory.value_or(*device.memory_bytes / static_cast<unsigned>(replicas)) >> kBitsOfMib;
+    made.milli = std::max(made.milli, 1);
+    return made;
   }
   return std::nullopt;
 }
@@ -81,11 +97,13 @@ std::vector<OfferedResource> offer(const gpu::Inventory& inventory, const Plugin
       if (!matches(rule.pattern, device.model)) continue;
       const auto form = form_of(device, rule, config);
       if (!given.insert(form.name).second) continue;
+      const auto replicas = form.share == nullptr ? 0 : replicas_of(device, *form.share);
+      if (form.share != nullptr && replicas == 0) continue;
       auto& resource = resource_named(resources, form.name);
       const OfferedDevice offered{device.uuid, device.numa_node,
                                   trouble_of(device, form.name, holders, troubles)};
-      if (form.replicas == 0) resource.devices.push_back(offered);
-      for (int i = 0; i < form.replicas; ++i) {
+      if (form.share == nullptr) resource.devices.push_back(offered);
+      for (int i = 0; i < replicas; ++i) {
         resource.shared = true;
         resource.devices.push_back(offered);
         resource.devices.back().id += fmt::format("::{}", i);

@@ -38,18 +38,22 @@ struct OfferedResource {
 /// The UUID in the id of a device; the id itself when it is no replica.
 std::string_view uuid_in(std::string_view device_id);
 
-/// A GPU whose users are clients of an MPS daemon, and what each of them gets of it.
-struct MpsShare {
+/// Of a GPU whose users are held to parts of it: what each of them gets.
+struct ReplicaShare {
   std::string uuid;
-  int threads = 0;                          ///< percent of its multiprocessors
+  ShareWay way = ShareWay::kMps;
+  int milli = 0;  ///< thousandths: of its multiprocessors with MPS, else of its time
   std::optional<std::uint64_t> memory_mib;  ///< absent when the GPU's is not known
 
-  bool operator==(const MpsShare&) const = default;
+  bool operator==(const ReplicaShare&) const = default;
 };
 
-/// As which GPU has the resource of that name; nullopt when it is not shared by MPS.
-std::optional<MpsShare> mps_share_of(const gpu::Device& device, const std::string& resource,
-                                     const PluginConfig& config);
+/// As which GPU has the resource of that name; nullopt when nobody is held to a part of it.
+std::optional<ReplicaShare> replica_share(const gpu::Device& device, const std::string& resource,
+                                          const PluginConfig& config);
+
+/// Into how many replicas the rule makes the GPU; none when not even one fits.
+int replicas_of(const gpu::Device& device, const ShareRule& rule);
 
 /// Which resources' devices are in use: UUID of a GPU → names of the resources.
 using Holders = std::map<std::string, std::set<std::string>, std::less<>>;

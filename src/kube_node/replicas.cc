@@ -1,0 +1,96 @@
+#include "kube_node/replicas.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "base/units.h"
+#include "workload/resource_fields.h"
+
+namespace drover {
+namespace {
+
+constexpr unsigned kBitsOfMib = 20;
+
+share::Limit limit_of(const kube::ReplicaShare& share) {
+  return {share.uuid, share.memory_mib.value_or(0) << kBitsOfMib, share.milli};
+}
+
+Result<kube::ReplicaEdits> edits_of(const KubeGpus& gpus, const std::string& uuid) {
+  DROVER_TRY(auto edits, gpus.edits());
+  if (!edits.guarded) return Failure(edits.guarded.error());
+  const auto gpu = edits.of_gpu.find(uuid);
+  if (gpu == edits.of_gpu.end())
+    return fail(ErrorKind::kNotFound, fmt::format("GPU {} has no device node now", uuid));
+  return kube::ReplicaEdits{std::move(*edits.guarded), std::move(gpu->second)};
+}
+
+}  // namespace
+
+KubeReplicas::KubeReplicas(const cli::KubeNodeOptions& options, KubeGpus& gpus,
+                           KubeArrangements& arrangements, const std::atomic<kube::CdiSupport>& cdi,
+                           std::function<void(const std::string&)> warn)
+    : gpus_(gpus),
+      arrangements_(arrangements),
+      cdi_(cdi),
+      warn_(std::move(warn)),
+      share_by_(workload::parse_share_by(options.share_by).value_or(workload::ShareBy::kAuto)),
+      pages_({folder(options.state), options.cdi_folder,
+              [this](const std::string& uuid) { return edits_of(gpus_, uuid); }}) {}
+
+Status KubeReplicas::share(const kube::ReplicaShare& share, const std::string& id,
+                           kube::ContainerGrant* grant) {
+  if (share.way == kube::ShareWay::kMps) {
+    DROVER_TRY(const auto places, arrangements_.share(share));
+    if (grant != nullptr) kube::add_mps(places, *grant);
+    return {};
+  }
+  if (grant == nullptr) return pages_.start(id);
+  return share_by_ == workload::ShareBy::kNone ? Status() : guard(share, id, *grant);
+}
+
+Status KubeReplicas::guard(const kube::ReplicaShare& share, const std::string& id,
+                           kube::ContainerGrant& grant) {
+  const auto fits = check_guard(share);
+  if (fits) {
+    DROVER_TRY(const auto made, pages_.make(id, limit_of(share), Clock::now()));
+    kube::add_guard(share.uuid, made.name, grant);
+    return {};
+  }
+  if (share_by_ == workload::ShareBy::kLimits)
+    return Failure(context(fits.error(), fmt::format("nobody can be held to the replica {}", id)));
+  warn_(fmt::format("the replica {} is counted, and nothing enforces it: {}", id, fits.error().message));
+  return {};
+}
+
+Status KubeReplicas::check_guard(const kube::ReplicaShare& share) const {
+  if (cdi_ != kube::CdiSupport::kYes)
+    return fail(ErrorKind::kUnsupported, "the container runtime is not known to do CDI");
+  if (!share.memory_mib) return fail(ErrorKind::kUnsupported, "it is not known how much memory the GPU has");
+  if (limit_of(share).bytes < workload::kMinGuarded)
+    return fail(ErrorKind::kUnsupported, fmt::format("nothing holds programs to less than {} of a GPU",
+                                                     format_bytes(workload::kMinGuarded)));
+  return edits_of(gpus_, share.uuid).map([](const auto&) {});
+}
+
+Status KubeReplicas::saw(const std::vector<kube::ContainerUse>& uses, Clock::time_point asked) {
+  std::set<std::string> held;
+  for (const auto& container : uses)
+    for (const auto& use : container.devices) held.insert(use.device_ids.begin(), use.device_ids.end());
+  return pages_.saw(held, asked);
+}
+
+void KubeReplicas::add_to(kube::NodeShares& shares, const kube::Pool& pool) const {
+  shares.guarded = pages_.replicas();
+  for (const auto& container : shares.uses)
+    for (const auto& use : container.devices)
+      for (const auto& id : use.device_ids) {
+        const auto share = pool.share_of(use.resource, id);
+        if (share && share->way == kube::ShareWay::kGuard && share->memory_mib)
+          shares.unsure.push_back(
+              {container.pod_namespace, container.pod, container.container, id, limit_of(*share)});
+      }
+}
+
+}  // namespace drover
