@@ -10,11 +10,14 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/log_once.h"
+#include "base/periodic_tasks.h"
 #include "base/process.h"
 #include "busy_tasks.h"
 #include "cdi/write.h"
 #include "cdi_file.h"
 #include "container/cgroup.h"
+#include "container/mps_book.h"
 #include "container/network/listening_ports.h"
 #include "container/part_book.h"
 #include "container/shim_containerizer.h"
@@ -23,6 +26,7 @@
 #include "engine/images.h"
 #include "gpu/inventory_watch.h"
 #include "gpu/usage_sampler.h"
+#include "group_shares.h"
 #include "hardware.h"
 #include "image/store.h"
 #include "log_setup.h"
@@ -41,6 +45,8 @@
 namespace drover {
 namespace {
 
+constexpr std::chrono::seconds kSharesPause{5};
+
 share::TimeShares time_shares_of(std::string_view time) {
   using enum share::TimeShares;
   return time == "strict" ? kStrict : time == "free" ? kFree : kLend;
@@ -58,7 +64,10 @@ class MachineDaemon {
   }
 
   Status start(Opened opened) {
-    DROVER_TRY(parts_, container::PartBook::open(options_.state, std::make_unique<MachineParts>(hardware_)));
+    DROVER_TRY(books_.parts,
+               container::PartBook::open(options_.state, std::make_unique<MachineParts>(hardware_)));
+    DROVER_TRY(books_.mps,
+               container::MpsBook::open(options_.state, std::make_unique<GroupShares>(group_shares_)));
     watch_gpus();
     watch_shares();
     const auto machine = current_machine();
@@ -84,7 +93,9 @@ class MachineDaemon {
     DROVER_TRY(auto made, make_containerizers(options_, images_, limits_));
     DROVER_TRY(auto containerizer,
                container::ShimContainerizer::create(options_.state, std::move(made.launcher),
-                                                    daemon_.engine().watcher(), parts_));
+                                                    daemon_.engine().watcher(), books_));
+    periodic_tasks_.add("keeping the MPS daemons of groups", kSharesPause,
+                        [this] { group_shares_trouble_.report(group_shares_->keep()); });
     DROVER_CHECK_OK(daemon_.begin(std::move(containerizer), std::move(made.runtime)));
     spdlog::info("This node offers {}", daemon_.engine().node().resources);
     daemon_.announce();
@@ -125,7 +136,7 @@ class MachineDaemon {
     };
     options.changed = [offer](const gpu::HealthChange&) { offer(); };
     watch_ = std::make_unique<gpu::InventoryWatch>(
-        [hardware = hardware_, parts = parts_](const gpu::Sight& before) {
+        [hardware = hardware_, parts = books_.parts](const gpu::Sight& before) {
           return look(*hardware, *parts, before);
         },
         [this] { return hardware_->shared_nvml(); }, std::move(options));
@@ -149,7 +160,7 @@ class MachineDaemon {
     };
     if (options_.gpu_strangers == "wait")
       ports.strangers = [this](const auto& devices, const auto& tasks) {
-        return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors});
+        return strangers_on(devices, tasks, {*hardware_, processes_, options_.gpu_monitors, *group_shares_});
       };
     ports.what_still_runs = what_still_runs;
     ports.busy_tasks = [this](const auto& devices, const auto& tasks) {
@@ -215,9 +226,17 @@ class MachineDaemon {
     return tasks;
   }
 
+  share::HostShares::Options group_share_options() const {
+    return {options_.state, [hardware = hardware_] { return hardware->sharing_programs(); },
+            [](const std::string& sentence) { spdlog::warn("{}", sentence); }};
+  }
+
   const cli::ServeOptions& options_;
   std::shared_ptr<const Hardware> hardware_;
   MemoryLimits limits_{hardware_};
+  LogOnce group_shares_trouble_{[](const std::string& line) { spdlog::warn("{}", line); }};
+  std::shared_ptr<share::HostShares> group_shares_ =
+      std::make_shared<share::HostShares>(group_share_options());
   image::Store images_;
   engine::Images pulls_{images_, options_.limits.pulls};
   gpu::UsageSampler usage_{[this] { return hardware_->shared_nvml(); }};
@@ -227,12 +246,13 @@ class MachineDaemon {
   gpu::UsageSampler work_done_{[this] { return hardware_->shared_nvml(); },
                                {.fresh = std::chrono::milliseconds(0)}};
   std::string name_ = host_name();
-  std::shared_ptr<container::PartBook> parts_;    ///< since start()
+  container::Books books_;                        ///< since start()
   Attributes attributes_;                         ///< those that do not change
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
   Daemon daemon_{options_};                       ///< its threads use what stands above
   std::unique_ptr<share::Watch> shares_;          ///< goes before it: it posts to the daemon
   std::unique_ptr<gpu::InventoryWatch> watch_;    ///< the same
+  PeriodicTasks periodic_tasks_;                  ///< what it repeats uses what stands above
 };
 
 /// Of files that a daemon which was killed had begun to write, and that nothing else clears up.

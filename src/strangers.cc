@@ -24,7 +24,8 @@ std::map<std::string, std::string> strangers_on(const std::vector<gpu::Device>& 
       if (task.gpus.contains(device.uuid)) gpu.tasks.insert(task.id);
     gpus.push_back(std::move(gpu));
   }
-  return gpu::find_strangers(gpus, {{sources.excused.begin(), sources.excused.end()}}, task_of(tasks));
+  return gpu::find_strangers(
+      gpus, {{sources.excused.begin(), sources.excused.end()}, sources.shares.processes()}, task_of(tasks));
 }
 
 }  // namespace drover

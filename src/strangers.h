@@ -10,6 +10,7 @@
 #include "engine/ports.h"
 #include "gpu/usage_sampler.h"
 #include "hardware.h"
+#include "share/host_shares.h"
 
 namespace drover {
 
@@ -17,6 +18,7 @@ struct StrangerSources {
   const Hardware& hardware;
   gpu::UsageSampler& usage;
   const std::vector<std::string>& excused;  ///< programs
+  const share::HostShares& shares;          ///< whose processes serve tasks
 };
 
 /// engine::Ports::strangers.

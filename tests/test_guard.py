@@ -185,7 +185,7 @@ class GuardTest(ImagesTest):
         drover.wait_for(lambda: not pages.exists(), "the pages to be removed")
 
     def test_what_cannot_be_is_refused_in_a_sentence(self):
-        for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, kernel, limits, none"),
+        for fields, path, words in (({"share_by": "magic"}, "/share_by", "auto, mig, kernel, mps, limits, none"),
                                     ({"gpus": 1, "gpu_share": None, "share_by": "limits"}, "/share_by", "whole GPUs"),
                                     ({"gpu_share": "512MiB", "share_by": "limits"}, "/share_by", "1 GiB"),
                                     ({"group": "team", "share_by": "kernel"}, "/share_by", "group"),

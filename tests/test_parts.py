@@ -129,6 +129,20 @@ class GivenTest(PartsTest):
             self.assertIn(field, self.refusal(gpu_part="1g.5gb", **fields), fields)
         self.assertIn("in MIG mode", self.refusal(gpu_part="1g.5gb", gpu_model="V100"))
 
+    def test_a_share_that_the_hardware_is_to_hold_is_the_smallest_part_that_has_it(self):
+        for fields, profile in (({"gpu_share": "8GiB"}, "2g.10gb"), ({"gpu_share": 0.25}, "2g.10gb"), ({"gpus": 0.5}, "4g.20gb")):
+            task = self.daemon.submit("say", "up", ",", "sleep", 600, share_by="mig", **fields)
+            self.daemon.wait_for_output(task, "up")
+            record = self.daemon.task(task)
+            self.assertEqual((record["task"]["gpu_part"], record["task"]["share_by"]), (profile, "mig"))
+            self.assertEqual((record["grants"][0]["mig"]["profile"], record["grants"][0]["tier"]), (profile, "hard"))
+            self.assertEqual([name for _, name, _ in self.instances()], [profile])
+            self.end(record)
+        self.assertIn("no profile of the GPUs here has 60 GiB: the largest is 7g.40gb", self.refusal(gpu_share="60GiB", share_by="mig"))
+        self.assertIn("whole GPUs", self.refusal(gpus=1, share_by="mig"))
+        self.assertIn("/group", self.refusal(gpu_share=0.5, share_by="mig", group="g"))
+        self.assertIn("no GPU here is in MIG mode that is what is asked for", self.refusal(gpu_share=0.5, share_by="mig", gpu_model="V100"))
+
     def test_lists_say_which_part_and_that_it_holds(self):
         self.start("2g.10gb")
         self.assertRegex(self.daemon.cli("gpus").out, r"2g\.10gb \(hard\)")

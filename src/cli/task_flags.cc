@@ -315,8 +315,8 @@ void add_gpu_flags(CLI::App& command, TaskFlags& flags) {
   group(add_text(command, "--gpu-ecc", flags.gpu_ecc, "on|off", "With ECC on, or off"));
   group(add_text(command, "--gpu-driver", flags.gpu_driver, "VERSION", "With at least this driver: 535.104"));
   group(add_text(command, "--gpu-share", flags.gpu_share, "PART", "So much of each GPU: 0.5 or 8GiB"));
-  group(add_text(command, "--share-by", flags.share_by, "auto|kernel|limits|none",
-                 "What holds it to that; auto when not given"));
+  group(add_text(command, "--share-by", flags.share_by, "auto|mig|kernel|mps|limits|none",
+                 "What holds it to that; auto when not given. mps: the group shares by NVIDIA's MPS"));
   group(add_text(command, "--gpu-part", flags.gpu_part, "PROFILE",
                  "Instead of each GPU a MIG instance: 1g.10gb"));
   group(command.add_flag("--different-gpus", flags.different_gpus, "No two of one model"));

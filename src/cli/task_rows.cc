@@ -40,7 +40,7 @@ std::string age_of(const std::string& time, TimePoint now) {
 std::string gpus_of(const json& record, const KnownGpus& gpus) {
   const auto& task = record.at("task");
   const auto& grants = field_or_null(record, "grants");
-  if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus);
+  if (!grants.empty()) return granted(grants, field_or_null(task, "gpu_share"), gpus) + mps_words(task);
   const auto request = wanted(task);
   return request == "-" || is_final_state(text_of(record, "state")) ? "-" : "wants " + request;
 }

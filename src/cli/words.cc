@@ -71,6 +71,10 @@ std::string granted(const json& grants, const json& share, const KnownGpus& gpus
   return part.empty() || indices.empty() ? indices : part + " of " + indices + tier_words(grants);
 }
 
+std::string mps_words(const json& task) {
+  return task.value("share_by", "") == "mps" ? " by MPS" : "";
+}
+
 std::string wanted(const json& task) {
   const int count = task.value("gpus", 0);
   if (count == 0) return "-";

@@ -36,6 +36,8 @@ std::string tier_words(const nlohmann::json& grants);
 /// GPUs that were granted: "0,1", "0.5 of 3 (counted, not enforced)", "8 GiB of 3 (…)". `grants` are those of
 /// the API; `share` is the task's gpu_share, or null.
 std::string granted(const nlohmann::json& grants, const nlohmann::json& share, const KnownGpus& gpus);
+/// " by MPS" for a task whose group has its GPUs so; else "".
+std::string mps_words(const nlohmann::json& task);
 
 /// What a task asks for: "2", "0.5 of 1"; "-" for none.
 std::string wanted(const nlohmann::json& task);

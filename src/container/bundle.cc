@@ -13,6 +13,7 @@
 #include "container/hidden_paths.h"
 #include "container/init.h"
 #include "container/limits.h"
+#include "container/own_places.h"
 #include "driver/cdi.h"
 
 namespace drover::container {
@@ -61,17 +62,21 @@ json mount(std::string destination, std::string type, std::string source, std::v
           {"options", std::move(options)}};
 }
 
-json system_mounts(const workload::Task& task, const BundleFacts& facts) {
-  std::vector<std::string> shared_memory = {"nosuid", "noexec", "nodev", "mode=1777"};
+/// Clients of an MPS daemon have that of their group instead.
+json shared_memory(const workload::Task& task, const BundleFacts& facts) {
+  std::vector<std::string> options = {"nosuid", "noexec", "nodev", "mode=1777"};
   // Its pages count as the task's memory anyway, so a smaller limit would only get in the way.
   if (const auto most = memory_limit(task, facts.machine_memory_bytes); most > 0)
-    shared_memory.push_back(fmt::format("size={}", most));
+    options.push_back(fmt::format("size={}", most));
+  return mount(share::kMpsShm, "tmpfs", "shm", std::move(options));
+}
+
+json system_mounts(const BundleFacts& facts) {
   return json::array(
       {mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
        mount("/dev", "bind", facts.root + "/dev", {"rbind"}),
        mount("/dev/pts", "devpts", "devpts",
              {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}),
-       mount("/dev/shm", "tmpfs", "shm", std::move(shared_memory)),
        mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
        mount(kInitInside, "bind", facts.init, {"bind", "ro", "nosuid", "nodev"}),
        mount(kFilterInside, "bind", facts.filter, {"bind", "ro", "nosuid", "nodev", "noexec"}),
@@ -79,7 +84,8 @@ json system_mounts(const workload::Task& task, const BundleFacts& facts) {
 }
 
 json mounts(const Launch& launch, const BundleFacts& facts) {
-  auto all = system_mounts(launch.task, facts);
+  auto all = system_mounts(facts);
+  if (!launch.mps) all.push_back(shared_memory(launch.task, facts));
   for (const auto& file : facts.files)
     all.push_back(mount(file.destination, "bind", file.source, {"bind", "ro", "nosuid", "nodev", "noexec"}));
   for (const auto* parts : {&facts.driver_volume, &facts.guard})
@@ -87,6 +93,13 @@ json mounts(const Launch& launch, const BundleFacts& facts) {
       all.push_back(mount(part.destination, "bind", part.source,
                           {"rbind", part.writable ? "noexec" : "ro", "nosuid", "nodev"}));
   return all;
+}
+
+/// Also those in /dev, which the shim makes: the daemon's folders are closed to all but root, and a runtime
+/// in a user namespace is not that.
+void add_mps(const share::MpsPlaces& places, std::vector<BindPlan>& binds) {
+  for (const auto& [source, destination, writable] : share::mps_mounts(places, kMpsInTask))
+    binds.push_back({source, destination, {writable ? "noexec" : "ro", "noexec", "nosuid", "nodev"}});
 }
 
 /// What a CDI specification of exactly the GPUs of this container would do, and what the other devices do
@@ -203,6 +216,7 @@ Result<Specification> make_specification(const Launch& launch, const image::Imag
     cdi::set_environment(config, name + "=" + value);
   DROVER_TRY(auto devices, take_devices(config));
   DROVER_TRY(auto binds, take_binds(config));
+  if (launch.mps) add_mps(*launch.mps, binds);
   return Specification{to_text(config), std::move(binds), std::move(devices)};
 }
 

@@ -23,6 +23,7 @@
 #include "gpu/device_node.h"
 #include "gpu/machine_facts.h"
 #include "gpu/mig_facts.h"
+#include "share/mps_daemons.h"
 #include "share/pages.h"
 #include "workload/ending.h"
 #include "workload/node_rule.h"
@@ -85,6 +86,10 @@ struct Launch {
   std::function<std::vector<std::string>()> together;
   /// MIG instances that are made for it first. Their UUIDs and nodes then take the place of its GPUs'.
   std::vector<gpu::MigPart> parts;
+  /// The name of the group whose MPS daemon its GPUs have, which is started first if need be; "" for none.
+  std::string mps_group;
+  /// What the container gets of that daemon: the containerizer says it.
+  std::optional<share::MpsPlaces> mps;
   int processes = 4096;           ///< at most
   std::vector<int> cpus;          ///< to be pinned to, ascending; empty: it floats
   std::vector<std::string> nics;  ///< near its GPUs

@@ -5,7 +5,9 @@
 
 #include <map>
 
+#include "container/own_places.h"
 #include "driver/injection.h"
+#include "share/mps_daemons.h"
 
 namespace drover::container {
 namespace {
@@ -87,6 +89,7 @@ std::map<std::string, std::string> own_environment(const Launch& launch, const i
   own["NVIDIA_VISIBLE_DEVICES"] =
       launch.gpu_uuids.empty() ? "void" : fmt::format("{}", fmt::join(launch.gpu_uuids, ","));
   own["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  if (launch.mps) own[share::kMpsPipeVariable] = kMpsInTask;
   own["MESOS_SANDBOX"] = own["MESOS_DIRECTORY"] = sandbox_inside(image, sandbox_on_host);
   const auto& known_as = launch.task.origin.task_id;
   own["MESOS_TASK_ID"] = known_as.empty() ? launch.task.id : known_as;

@@ -23,6 +23,7 @@
 #include "container/image_user.h"
 #include "container/init.h"
 #include "container/launch_spec.h"
+#include "container/own_places.h"
 #include "container/pull_clock.h"
 #include "container/root_mount.h"
 #include "container/shim_watcher.h"
@@ -356,6 +357,7 @@ Status OciLauncher::write_bundle(const Directory& folder, const Launch& launch, 
     DROVER_TRY(facts.guard,
                image != nullptr ? make_share_pages(folder, launch) : place_guard_on_host(folder, launch));
   }
+  if (launch.mps && image == nullptr) DROVER_CHECK_OK(Directory::create(kMpsInTask).map([](auto&&) {}));
   DROVER_TRY(facts.files, network_files(folder, launch));
   if (is_bridged(launch)) facts.network = folder.path() + "/" + kNetwork;
   facts.cgroup_v2 = cgroup_mode(hierarchies_) == "v2";

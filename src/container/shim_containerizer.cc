@@ -59,18 +59,17 @@ Ending lost_ending(std::string message) {
 }  // namespace
 
 ShimContainerizer::ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher,
-                                     std::shared_ptr<PartBook> parts)
+                                     Books books)
     : tasks_(std::move(tasks)),
       launcher_(std::move(launcher)),
       watcher_(std::move(watcher)),
-      parts_(std::move(parts)) {}
+      books_(std::move(books)) {}
 
 ShimContainerizer::~ShimContainerizer() = default;
 
 Result<std::unique_ptr<ShimContainerizer>> ShimContainerizer::create(const std::string& state,
                                                                      std::unique_ptr<Launcher> launcher,
-                                                                     Watcher watcher,
-                                                                     std::shared_ptr<PartBook> parts) {
+                                                                     Watcher watcher, Books books) {
   DROVER_TRY(const auto folder, Directory::create(state, kStateMode));
   // Mounts see no symbolic links: their paths are made from this one.
   std::error_code error;
@@ -79,7 +78,7 @@ Result<std::unique_ptr<ShimContainerizer>> ShimContainerizer::create(const std::
   DROVER_TRY(auto tasks, Directory::create(real.string() + "/" + kTasksFolder, kTaskMode));
   DROVER_CHECK_OK(close_to_others(tasks));
   std::unique_ptr<ShimContainerizer> made(
-      new ShimContainerizer(std::move(tasks), std::move(launcher), std::move(watcher), std::move(parts)));
+      new ShimContainerizer(std::move(tasks), std::move(launcher), std::move(watcher), std::move(books)));
   DROVER_TRY(made->remover_, Remover::start(real.string() + "/" + kRemoved, made->watcher_.log));
   DROVER_TRY(made->shims_,
              ShimWatcher::start({[raw = made.get()](const auto& id) { return raw->report_started(id); },
@@ -139,11 +138,15 @@ Status ShimContainerizer::launch(const Launch& launch) {
               "launch it again");
 }
 
-Result<Launch> ShimContainerizer::with_parts(const Directory& folder, const Launch& launch) const {
+Result<Launch> ShimContainerizer::with_gpus(const Directory& folder, const Launch& launch) const {
   auto whole = launch;
+  if (!launch.mps_group.empty()) {
+    if (!books_.mps) return fail(ErrorKind::kUnsupported, "This daemon starts no MPS daemons");
+    DROVER_TRY(whole.mps, books_.mps->join(folder, launch.task.id, launch.mps_group, launch.gpu_uuids));
+  }
   if (launch.parts.empty()) return whole;
-  if (!parts_) return fail(ErrorKind::kUnsupported, "This daemon makes no MIG instances");
-  DROVER_TRY(auto made, parts_->make(folder, launch.task.id, launch.parts));
+  if (!books_.parts) return fail(ErrorKind::kUnsupported, "This daemon makes no MIG instances");
+  DROVER_TRY(auto made, books_.parts->make(folder, launch.task.id, launch.parts));
   whole.gpu_uuids.clear();
   whole.gpu_devices.clear();
   for (auto& part : made) {
@@ -155,8 +158,9 @@ Result<Launch> ShimContainerizer::with_parts(const Directory& folder, const Laun
   return whole;
 }
 
-Status ShimContainerizer::release_parts(const Directory& folder, const std::string& task_id) const {
-  return parts_ ? parts_->release(folder, task_id) : Status();
+Status ShimContainerizer::release_gpus(const Directory& folder, const std::string& task_id) const {
+  if (books_.mps) DROVER_CHECK_OK(books_.mps->leave(folder, task_id));
+  return books_.parts ? books_.parts->release(folder, task_id) : Status();
 }
 
 /// False when a shim was there that will not start the task.
@@ -174,20 +178,20 @@ Result<bool> ShimContainerizer::try_launch(const Directory& folder, const Launch
     }
     // Before there is a launch specification, without which nothing runs.
     DROVER_CHECK_OK(replace_file(folder, kRecordFile, launch.record));
-    auto ready = with_parts(folder, launch).and_then([&](const Launch& whole) {
+    auto ready = with_gpus(folder, launch).and_then([&](const Launch& whole) {
       return launcher_->prepare(folder, whole);
     });
     if (ready && launch.may_start) ready = launch.may_start();
     if (!ready) {
       (void)launcher_->clear(folder, task_id);
-      (void)release_parts(folder, task_id);
+      (void)release_gpus(folder, task_id);
       return Failure(ready.error());
     }
     lock.release();
   }
   auto outcome = launcher_->start(folder, task_id);
   if (!outcome) {
-    (void)release_parts(folder, task_id);
+    (void)release_gpus(folder, task_id);
     return Failure(outcome.error());
   }
   if (outcome->readiness == Readiness::kTaken) {
@@ -264,15 +268,15 @@ bool ShimContainerizer::shim_ended(const std::string& task_id) {
 Status ShimContainerizer::clear(const Directory& folder, const std::string& task_id) const {
   DROVER_CHECK_OK(remover_->remove(folder, kUpper, owner_of(folder)));
   DROVER_CHECK_OK(launcher_->clear(folder, task_id));
-  return release_parts(folder, task_id);
+  return release_gpus(folder, task_id);
 }
 
 /// The shim is gone: what it wrote last is the ending, or else there is none to be known, and what it left
-/// is ended here. Its parts of GPUs are gone before that is told.
+/// is ended here. Its parts of GPUs, and the MPS daemon that was its last, are gone before that is told.
 Status ShimContainerizer::conclude(const Directory& folder, const std::string& task_id) {
   const auto status = read_status(folder);
   if (status && *status && (*status)->ending) {
-    DROVER_CHECK_OK(release_parts(folder, task_id));  // before anybody else may be given its place
+    DROVER_CHECK_OK(release_gpus(folder, task_id));  // before anybody else may be given its place
     watcher_.ended(task_id, *(*status)->ending);
     return {};
   }

@@ -11,20 +11,26 @@
 #include "base/files.h"
 #include "container/containerizer.h"
 #include "container/launcher.h"
+#include "container/mps_book.h"
 #include "container/part_book.h"
 #include "container/remover.h"
 #include "container/shim_watcher.h"
 
 namespace drover::container {
 
+/// Of what tasks may have beside a container. Without one, none has that.
+struct Books {
+  std::shared_ptr<PartBook> parts;
+  std::shared_ptr<MpsBook> mps;
+};
+
 class ShimContainerizer final : public Containerizer {
  public:
   /// Tasks live in <state>/tasks, and what they leave is removed in <state>/removed. Folders that an older
-  /// version has left open to others are closed. Without `parts` no task has any.
+  /// version has left open to others are closed.
   static Result<std::unique_ptr<ShimContainerizer>> create(const std::string& state,
                                                            std::unique_ptr<Launcher> launcher,
-                                                           Watcher watcher,
-                                                           std::shared_ptr<PartBook> parts = nullptr);
+                                                           Watcher watcher, Books books = {});
   ~ShimContainerizer() override;
 
   Status launch(const Launch& launch) override;
@@ -43,13 +49,12 @@ class ShimContainerizer final : public Containerizer {
   std::string sandbox(const std::string& task_id) const override;
 
  private:
-  ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher,
-                    std::shared_ptr<PartBook> parts);
+  ShimContainerizer(Directory tasks, std::unique_ptr<Launcher> launcher, Watcher watcher, Books books);
 
   Result<Directory> open_task(const std::string& task_id) const;
-  /// With the MIG instances that it wants, made.
-  Result<Launch> with_parts(const Directory& folder, const Launch& launch) const;
-  Status release_parts(const Directory& folder, const std::string& task_id) const;
+  /// With the MIG instances or the MPS daemon that it wants, made.
+  Result<Launch> with_gpus(const Directory& folder, const Launch& launch) const;
+  Status release_gpus(const Directory& folder, const std::string& task_id) const;
   Result<bool> try_launch(const Directory& folder, const Launch& launch);
   Result<Found> find(const Directory& folder, const std::string& task_id, int attempt);
   Result<bool> attach(const Directory& folder, const std::string& task_id);
@@ -62,7 +67,7 @@ class ShimContainerizer final : public Containerizer {
   Directory tasks_;
   std::unique_ptr<Launcher> launcher_;
   Watcher watcher_;
-  std::shared_ptr<PartBook> parts_;
+  const Books books_;
   std::unique_ptr<Remover> remover_;
   std::unique_ptr<ShimWatcher> shims_;
 };

@@ -9,6 +9,7 @@
 //                 takes it up again from here
 //   parts         the task's MIG instances: there before the first is made and until the last is destroyed
 //                 (part_book.h)
+//   mps           the name of the group whose MPS daemon the task has, until it is its no more (mps_book.h)
 //   shim.lock     flock'ed by the shim as long as it lives; holds the shim's process id
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
@@ -42,6 +43,7 @@ inline constexpr const char* kContainerizerFile = "containerizer";
 inline constexpr const char* kLaunchSpecFile = "launch.json";
 inline constexpr const char* kRecordFile = "record.json";
 inline constexpr const char* kPartsFile = "parts";
+inline constexpr const char* kMpsFile = "mps";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kStatusFile = "status.json";
 inline constexpr const char* kPidFile = "pid";

@@ -28,6 +28,7 @@ std::vector<std::string> kept_free(const Launch& launch, const image::Image* ima
   } else if (gets_driver_volume(launch, image) || is_guarded(launch, image)) {
     places.emplace_back(driver::kContainerFolder);
   }
+  if (launch.mps) places.emplace_back(kMpsInTask);
   return places;
 }
 

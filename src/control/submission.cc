@@ -157,21 +157,49 @@ void add_reasons_of_images(const Draft& draft, const std::vector<workload::Task>
   }
 }
 
+/// What only the daemon of one machine has.
+Status check_machines_own(const workload::Task& task) {
+  if (task.resources.wants_parts())
+    return fail(ErrorKind::kInvalid, "Parts of GPUs are not given to tasks that a cluster places",
+                "there a pod asks for them by a claim, or by nvidia.com/mig-…",
+                task.resources.part.empty() ? "/share_by" : "/part");
+  if (task.resources.by_mps())
+    return fail(ErrorKind::kInvalid, "MPS is not had by tasks that a cluster places",
+                "there a claim asks for it, by its configuration", "/share_by");
+  return {};
+}
+
+/// All tasks of a group that have its GPUs at once share them in one way.
+Status check_group(const Draft& draft, const workload::Task& task) {
+  const auto& wanted = task.resources;
+  if (wanted.group.empty()) return {};
+  for (const auto* record : draft.active()) {
+    const auto& other = record->task;
+    const bool by_mps = other.resources.by_mps();
+    if (other.owner != task.owner || other.resources.group != wanted.group || by_mps == wanted.by_mps())
+      continue;
+    return fail(ErrorKind::kConflict,
+                fmt::format("The group '{}' has its GPUs {}, and task '{}' of it runs", wanted.group,
+                            by_mps ? "by MPS" : "without MPS", other.id),
+                by_mps ? "say it too: share_by mps" : "use another group, or leave share_by out",
+                "/share_by");
+  }
+  return {};
+}
+
 Status check(const Draft& draft, const std::vector<workload::Task>& tasks, const placement::Job& job) {
   DROVER_CHECK_OK(check_unity(tasks));
   for (const auto& task : tasks) {
     DROVER_CHECK_OK(check_rights(draft, task));
     DROVER_CHECK_OK(check_limits(draft.rules(), task));
+    DROVER_CHECK_OK(check_group(draft, task));
   }
   DROVER_CHECK_OK(check_named_ports(tasks));
   DROVER_CHECK_OK(tasks.size() == 1 ? placement::validate(job.gang.members.front())
                                     : placement::validate(job.gang));
   DROVER_CHECK_OK(check_images(draft, tasks));
   if (draft.base().placed_by_others)
-    for (const auto& task : tasks)
-      if (!task.resources.part.empty())
-        return fail(ErrorKind::kInvalid, "Parts of GPUs are not given to tasks that a cluster places",
-                    "there a pod asks for them by a claim, or by nvidia.com/mig-…", "/part");
+    for (const auto& task : tasks) DROVER_CHECK_OK(check_machines_own(task));
   // A cluster without nodes may be one that makes them when they are needed.
   if (draft.base().placed_by_others && draft.base().cluster.size() <= 1) return {};
   auto possible = placement::possible(draft.cluster(), draft.rules(), job);

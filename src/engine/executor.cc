@@ -39,6 +39,8 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
     if (grant.mig) launch.parts.push_back({grant.uuid, grant.mig->profile_id, grant.mig->placement});
   if (launch.parts.empty() && !record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
+  if (record.task.resources.by_mps())
+    launch.mps_group = fmt::format("group-{}-{}", record.task.owner, record.task.resources.group);
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
       static_cast<int>(std::min<std::uint64_t>(facts.processes, workload::kMaxProcesses)));

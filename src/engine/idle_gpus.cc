@@ -19,6 +19,8 @@ std::map<std::string, IdleGpus::Job> IdleGpus::jobs() const {
     const auto& limit = record.task.batch.idle_timeout;
     if (!limit || record.state != control::TaskState::kRunning) continue;
     if (record.task.resources.gpus.empty()) continue;
+    // The driver tells of what the server of MPS does, and not for whom.
+    if (record.task.resources.by_mps()) continue;
     auto& job = jobs[record.task.gang ? record.task.gang->id : id];
     job.tasks.push_back(id);
     job.may_be_idle = *limit;

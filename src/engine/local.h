@@ -144,7 +144,7 @@ class LocalEngine final : public Api {
   /// The task of a request, with user and owner.
   Result<workload::Task> complete(const Caller& caller, const workload::TaskRequest& request) const;
   /// Fills in what the requests of one job leave to the daemon; `tasks` by rank.
-  void fill_in(std::vector<workload::Task>& tasks, std::span<const workload::TaskRequest> requests) const;
+  Status fill_in(std::vector<workload::Task>& tasks, std::span<const workload::TaskRequest> requests) const;
   /// The tasks of a gang by rank, with their ids; the paths of errors say which member.
   Result<std::vector<workload::Task>> complete(const Caller& caller,
                                                const workload::GangRequest& request) const;

@@ -72,6 +72,35 @@ TEST_F(LocalPartsTest, WaitWithAReasonAndAreRefusedWhereTheyCannotBe) {
   EXPECT_THAT(to_string(submit_part("1g.5gb").error()), HasSubstr("that a cluster places"));
 }
 
+TEST_F(LocalPartsTest, AShareThatTheHardwareIsToHoldIsAPart) {
+  begin_with_mig();
+  const auto submit_share = [&](const workload::Share& share) {
+    auto record = submit_with([&](workload::Task& task) {
+      task.resources.gpus = {{1, {}}};
+      task.resources.share = share;
+      task.resources.share_by = workload::ShareBy::kMig;
+    });
+    run();
+    return record;
+  };
+  const auto half = submit_share({500, 0});
+  ASSERT_TRUE(half) << to_string(half.error());
+  EXPECT_EQ(half->task.resources.part, "4g.20gb");
+  EXPECT_EQ(half->task.resources.share, workload::share_of_part("4g.20gb"));
+  EXPECT_EQ(half->task.resources.share_by, workload::ShareBy::kMig);
+  EXPECT_EQ(world_.asked.back().parts.size(), 1U);
+  EXPECT_EQ(submit_share({1000, 1ULL << 30})->task.resources.part, "1g.5gb");
+  const auto refused = submit_share({1000, 50ULL << 30});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "no profile of the GPUs here has 50 GiB: the largest is 7g.40gb");
+  EXPECT_EQ(refused.error().path, "/share_by");
+  begin_with_mig();
+  EXPECT_EQ(engine_->task({}, half->task.id)->task, half->task) << "after kill -9";
+  placed_by_others_ = true;
+  begin(0);
+  EXPECT_THAT(to_string(submit_share({500, 0}).error()), HasSubstr("that a cluster places"));
+}
+
 TEST_F(LocalPartsTest, OneThatCannotBeMadeFailsItsTaskAndIsFreeAgain) {
   begin_with_mig();
   world_.launch_error = Error{ErrorKind::kConflict, "somebody has that place", "", ""};

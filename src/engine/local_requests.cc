@@ -7,8 +7,26 @@
 #include "engine/access.h"
 #include "engine/find_tasks.h"
 #include "engine/local.h"
+#include "placement/part_profile.h"
 
 namespace drover::engine {
+namespace {
+
+/// A share that the hardware is to hold is a part of a GPU from here on.
+Status choose_part(const placement::Node& machine, workload::Task& task) {
+  auto& wanted = task.resources;
+  if (wanted.share_by != workload::ShareBy::kMig || !wanted.part.empty()) return {};
+  DROVER_TRY(wanted.part, placement::profile_with_share(machine, wanted));
+  const auto share = workload::share_of_part(wanted.part);
+  if (!share)
+    return fail(ErrorKind::kUnsupported, fmt::format("'{}' is no MIG profile that is known", wanted.part), "",
+                "/share_by");
+  wanted.share = *share;
+  return {};
+}
+
+}  // namespace
+
 std::string LocalEngine::unused_id() const {
   while (true) {
     auto id = ports_.new_id();
@@ -49,13 +67,16 @@ Result<workload::Task> LocalEngine::complete(const Caller& caller,
   return task;
 }
 
-void LocalEngine::fill_in(std::vector<workload::Task>& tasks,
-                          std::span<const workload::TaskRequest> requests) const {
+Status LocalEngine::fill_in(std::vector<workload::Task>& tasks,
+                            std::span<const workload::TaskRequest> requests) const {
+  if (!state().placed_by_others)
+    for (auto& task : tasks) DROVER_CHECK_OK(choose_part(state().machine(), task));
   std::vector<control::Unsaid> unsaid;
   for (const auto& request : requests)
     unsaid.push_back({.cpus = !request.says_cpus, .memory = !request.says_memory});
   const auto& now = state();
   control::give_gpu_shares(tasks, unsaid, now.machine(), now.rules, now.gpu_share);
+  return {};
 }
 
 Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
@@ -75,7 +96,7 @@ Result<std::vector<workload::Task>> LocalEngine::complete(const Caller& caller,
     task->gang = workload::GangMembership{id, rank, size, request.arrangement};
     tasks.push_back(std::move(*task));
   }
-  fill_in(tasks, request.members);
+  DROVER_CHECK_OK(fill_in(tasks, request.members));
   return tasks;
 }
 
@@ -83,7 +104,7 @@ Result<control::TaskRecord> LocalEngine::submit(const Caller& caller, const work
   DROVER_TRY(auto task, complete(caller, request));
   const auto id = task.id = unused_id();
   std::vector tasks = {std::move(task)};
-  fill_in(tasks, {&request, 1});
+  DROVER_CHECK_OK(fill_in(tasks, {&request, 1}));
   DROVER_CHECK_OK(change(control::event::Submitted{std::move(tasks)}));
   return shown(state().tasks.at(id));
 }
@@ -104,7 +125,7 @@ Result<std::vector<control::TaskRecord>> LocalEngine::submit_array(const Caller&
                                                                    const workload::ArrayRequest& request) {
   DROVER_TRY(auto task, complete(caller, request.task));
   std::vector one = {std::move(task)};
-  fill_in(one, {&request.task, 1});
+  DROVER_CHECK_OK(fill_in(one, {&request.task, 1}));
   const auto id = unused_id();
   const auto& [indices, at_once] = request.array;
   std::vector<workload::Task> tasks(indices.size(), one.front());

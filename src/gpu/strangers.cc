@@ -265,7 +265,8 @@ std::map<std::string, std::string> find_strangers(const std::vector<GuardedGpu>&
     if (const auto found = openers.find(gpu.device); found != openers.end())
       pids.insert(found->second.begin(), found->second.end());
     for (const auto pid : pids) {
-      if (pid == static_cast<std::uint32_t>(::getpid())) continue;
+      const auto number = static_cast<pid_t>(pid);
+      if (number == ::getpid() || policy.servers.contains(number)) continue;
       const auto process = read_process(fmt::format("{}/{}", proc, pid), task_of);
       if (!process || gpu.tasks.contains(process->task) || is_excused(*process, policy)) continue;
       strangers[gpu.uuid] =

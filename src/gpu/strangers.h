@@ -37,6 +37,7 @@ using TaskOf = std::function<std::string(std::string_view cgroups)>;
 
 struct StrangerPolicy {
   std::set<std::string> excused;  ///< names of programs that may have any GPU open, whoever runs them
+  std::set<pid_t> servers = {};   ///< MPS daemons that tasks were given, and their servers
 };
 
 /// Programs of the driver and of those who watch it: excused where root or another account of the system (a

@@ -100,6 +100,8 @@ Answer Cluster::Impl::place_in_group(const Request& request) const {
   };
   if (group.claims != request.gpus || group.share != request.share)
     return refuse("it asks for other GPUs than its group has");
+  if (group.by_mps != request.by_mps())
+    return refuse(fmt::format("its group has its GPUs {} MPS", group.by_mps ? "by" : "without"));
   const auto* entry = find(group.node);
   if (entry == nullptr || entry->state.cordon != 0)
     return refuse(fmt::format("the GPUs of its group are on {}, which takes no new work", group.node));

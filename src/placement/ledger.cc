@@ -25,7 +25,8 @@ bool Ledger::add(const std::string& id, const Request& request, const Decision& 
                                      Allocation{decision, request.milli_cpus, request.memory_bytes, name}));
   if (name.empty()) return true;
   auto& group = groups_.mutate()[name];
-  if (group.members++ == 0) group = {decision.node, decision.gpus, request.gpus, request.share, 1};
+  if (group.members++ == 0)
+    group = {decision.node, decision.gpus, request.gpus, request.share, request.by_mps(), 1};
   return !joins;
 }
 

@@ -30,6 +30,7 @@ struct Group {
   std::vector<Grant> gpus;
   std::vector<DeviceClaim> claims;
   Share share;
+  bool by_mps = false;  ///< they share them so, all or none
   int members = 0;
 };
 

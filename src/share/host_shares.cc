@@ -54,8 +54,10 @@ Status HostShares::make(const std::string& owner, const Arrangement& arrangement
   const std::scoped_lock lock(mutex_);
   DROVER_CHECK_OK(load());
   DROVER_CHECK_OK(check_room(ledger_, owner, arrangement));
-  if (const auto known = ledger_.owners.find(owner);
-      known == ledger_.owners.end() || known->second != arrangement) {
+  const auto known = ledger_.owners.find(owner);
+  const bool has_it = known != ledger_.owners.end() && known->second == arrangement;
+  ending_.erase(owner);
+  if (!has_it) {
     if (known != ledger_.owners.end()) DROVER_CHECK_OK(drop(owner));
     ledger_.owners[owner] = arrangement;
     if (auto written = write(); !written) {
@@ -64,7 +66,7 @@ Status HostShares::make(const std::string& owner, const Arrangement& arrangement
     }
   }
   auto settled = settle(owner);
-  if (settled) return {};
+  if (settled || has_it) return settled;
   if (const auto undone = drop(owner); !undone) options_.warn(to_string(undone.error()));
   return settled;
 }
@@ -167,6 +169,27 @@ Status HostShares::undo(const std::string& owner) {
   return drop(owner);
 }
 
+/// Its GPUs are its own alone until all is as it was: so it stays in the record as long.
+Status HostShares::end(const std::string& owner) {
+  const std::scoped_lock lock(mutex_);
+  DROVER_CHECK_OK(load());
+  const auto found = ledger_.owners.find(owner);
+  if (found == ledger_.owners.end()) return daemons_.end(owner, nullptr);
+  ending_.insert(owner);
+  settled_.erase(owner);
+  const auto programs = options_.programs();
+  DROVER_CHECK_OK(daemons_.end(owner, programs ? &*programs : nullptr));
+  for (const auto& gpu : found->second.mps ? found->second.mps->gpus : std::vector<std::string>()) {
+    const auto changed = ledger_.gpus.find(gpu);
+    if (changed == ledger_.gpus.end() || !changed->second.exclusive) continue;
+    if (!programs) return Failure(programs.error());
+    DROVER_CHECK_OK(set_compute_mode(*programs, gpu, ComputeMode::kDefault));
+    changed->second.exclusive = false;
+  }
+  ending_.erase(owner);
+  return drop(owner);
+}
+
 Status HostShares::keep_only(const std::string& prefix,
                              const std::function<bool(const std::string& owner)>& is_there) {
   const std::scoped_lock lock(mutex_);
@@ -196,6 +219,7 @@ Status HostShares::keep() {
   note(put_back());
   for (const auto& [owner, arrangement] : ledger_.owners) {
     if (!first && first.error().kind == ErrorKind::kTimeout) break;  // the next call goes on
+    if (ending_.contains(owner)) continue;
     if (settled_.contains(owner) && arrangement.mps && !daemons_.runs(owner))
       options_.warn(fmt::format("the MPS control daemon of '{}' has ended; it is started again", owner));
     note(settle(owner));

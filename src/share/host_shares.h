@@ -32,15 +32,20 @@ class HostShares {
   explicit HostShares(Options options);
 
   /// From now on the owner has that. The same again does what is missing. kConflict, and nothing is changed,
-  /// when somebody else has something else on one of the GPUs.
+  /// when somebody else has something else on one of the GPUs. On an error what he had before stays.
   Status make(const std::string& owner, const Arrangement& arrangement);
   /// One that has nothing is fine. What cannot be put back now is tried again by keep().
   Status undo(const std::string& owner);
+  /// The same for one with MPS alone whose GPUs are about to be somebody else's: an Error as long as anything
+  /// of it is left, and then it may be called again. make() has it all again.
+  Status end(const std::string& owner);
   /// Undoes what those owners have whose names begin so and that `is_there` does not know.
   Status keep_only(const std::string& prefix, const std::function<bool(const std::string& owner)>& is_there);
   /// Starts daemons again that have ended, and tries again what could not be put back.
   Status keep();
   MpsPlaces places(const std::string& owner) const { return daemons_.places(owner); }
+  /// Processes of all MPS daemons, which the driver tells of beside those of their clients. Waits for nobody.
+  std::set<pid_t> processes() const { return daemons_.processes(); }
 
  private:
   Status load();
@@ -57,6 +62,7 @@ class HostShares {
   bool loaded_ = false;
   Ledger ledger_;
   std::set<std::string> settled_;  ///< owners, by this process
+  std::set<std::string> ending_;   ///< owners that end() has not come through with
   MpsDaemons daemons_;
 };
 

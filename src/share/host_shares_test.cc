@@ -394,5 +394,36 @@ TEST(Ledger, RefusesWhatItHasNotWritten) {
     EXPECT_FALSE(read_ledger(text)) << text;
 }
 
+TEST_F(MpsTest, WhoseGpusAreGivenOnKeepsThemUntilNothingIsLeft) {
+  ASSERT_EQ(refusal_of("group-1-a.b_c", by_mps()), "");
+  const auto smi = std::exchange(programs.smi, "/nowhere/nvidia-smi");
+  EXPECT_FALSE(shares->end("group-1-a.b_c"));
+  EXPECT_THAT(refusal_of("claim-b", by_mps()), HasSubstr("for somebody else"));
+  EXPECT_TRUE(shares->keep());
+  EXPECT_THAT(processes("group-1-a.b_c"), IsEmpty()) << "it is not started again";
+  restart();
+  EXPECT_FALSE(shares->end("group-1-a.b_c"));
+  programs.smi = smi;
+  EXPECT_TRUE(shares->end("group-1-a.b_c"));
+  EXPECT_EQ(setting("compute-mode"), "0");
+  EXPECT_THAT(record(), Not(HasSubstr("GPU-")));
+  EXPECT_TRUE(shares->end("group-1-a.b_c"));
+  expect_nothing_left();
+}
+
+TEST_F(MpsTest, WhoHasItKeepsItWhenItCannotBeMadeAgain) {
+  ASSERT_EQ(refusal_of(kOwner, by_mps()), "");
+  const auto before = processes();
+  restart();
+  const auto smi = std::exchange(programs.smi, "/nowhere/nvidia-smi");
+  EXPECT_NE(refusal_of(kOwner, by_mps()), "");
+  EXPECT_EQ(processes(), before);
+  EXPECT_THAT(shares->processes(), SizeIs(2));
+  programs.smi = smi;
+  EXPECT_EQ(refusal_of(kOwner, by_mps()), "");
+  EXPECT_TRUE(shares->end(kOwner));
+  expect_nothing_left();
+}
+
 }  // namespace
 }  // namespace drover::share

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kFormat = "drover-sharing";
 constexpr int kVersion = 1;
-constexpr std::size_t kLongestOwner = 80;
+constexpr std::size_t kLongestOwner = 96;
 
 bool has_mps(const Arrangement& arrangement, const std::string& gpu) {
   return arrangement.mps && std::ranges::find(arrangement.mps->gpus, gpu) != arrangement.mps->gpus.end();
@@ -111,10 +111,12 @@ bool wants_interval(const Ledger& ledger, const std::string& gpu) {
 }
 
 bool is_owner(std::string_view name) {
-  const auto plain = [](char c) {
-    return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '-';
+  const auto letter = [](char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z'); };
+  const auto plain = [&](char c) {
+    return letter(c) || ('0' <= c && c <= '9') || c == '-' || c == '.' || c == '_';
   };
-  return !name.empty() && name.size() <= kLongestOwner && std::ranges::all_of(name, plain);
+  return !name.empty() && letter(name.front()) && name.size() <= kLongestOwner &&
+         std::ranges::all_of(name, plain);
 }
 
 }  // namespace drover::share

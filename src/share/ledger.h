@@ -40,7 +40,7 @@ Status check_room(const Ledger& ledger, const std::string& owner, const Arrangem
 bool wants_mps(const Ledger& ledger, const std::string& gpu);
 bool wants_interval(const Ledger& ledger, const std::string& gpu);
 
-/// Whether it can be an owner's name, and so a folder's: letters, digits and '-'.
+/// Whether it can be an owner's name, and so a folder's: letters, digits, '-', '.' and '_', a letter first.
 bool is_owner(std::string_view name);
 
 }  // namespace drover::share

@@ -102,6 +102,10 @@ std::string mps_commands(const MpsLimits& limits) {
   return words + "get_server_list\n";  // it is asked something in any case
 }
 
+std::vector<MpsMount> mps_mounts(const MpsPlaces& places, const std::string& pipe) {
+  return {{places.pipe, pipe, false}, {places.shm, kMpsShm, true}};
+}
+
 MpsDaemons::MpsDaemons(std::string folder, std::string proc)
     : folder_(std::move(folder)), proc_(std::move(proc)) {}
 
@@ -282,6 +286,13 @@ Result<std::vector<std::string>> MpsDaemons::owners() const {
   if (!std::filesystem::exists(folder_, error)) return std::vector<std::string>();
   DROVER_TRY(const auto folder, Directory::open(folder_));
   return folder.list();
+}
+
+std::set<pid_t> MpsDaemons::processes() const {
+  std::set<pid_t> all;
+  for (const auto& owner : owners().value_or(std::vector<std::string>()))
+    for (const auto& process : processes_of(owner)) all.insert(process.pid);
+  return all;
 }
 
 }  // namespace drover::share

@@ -10,6 +10,7 @@
 // taken for one: containers get two folders of the file system, and not its root. Blocks; not thread safe.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,19 @@ namespace drover::share {
 
 /// What containers get of a daemon, on this machine.
 struct MpsPlaces {
-  std::string pipe;  ///< for reading, at kMpsPipe, of which they are told by kMpsPipeVariable
+  std::string pipe;  ///< for reading, at kMpsPipe or elsewhere, of which they are told by kMpsPipeVariable
   std::string shm;   ///< for writing, at kMpsShm
 };
 inline constexpr const char* kMpsPipe = "/tmp/nvidia-mps";
 inline constexpr const char* kMpsShm = "/dev/shm";
 inline constexpr const char* kMpsPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
+
+struct MpsMount {
+  std::string source, destination;
+  bool writable = false;
+};
+/// The same as mounts, none of which lets anything be run or opened as a device.
+std::vector<MpsMount> mps_mounts(const MpsPlaces& places, const std::string& pipe);
 
 class MpsDaemons {
  public:
@@ -45,6 +53,8 @@ class MpsDaemons {
   Status end(const std::string& owner, const Programs* programs);
   /// Who has a folder.
   Result<std::vector<std::string>> owners() const;
+  /// Processes of all daemons, and of their servers.
+  std::set<pid_t> processes() const;
 
  private:
   struct Process {

@@ -254,6 +254,19 @@ void decode_interconnect(Decoder& decoder, Interconnect& interconnect) {
     decoder.mistake("interconnect", parsed.error().message, parsed.error().hint);
 }
 
+/// MPS is between the tasks of one group, who have whole GPUs together.
+void find_contradictions_with_mps(Decoder& decoder, const Resources& resources) {
+  if (resources.gpu_count() == 0)
+    decoder.mistake("share_by", "no GPUs are asked for that could be shared by MPS",
+                    "ask for 1 or more with gpus");
+  else if (!resources.share.whole())
+    decoder.mistake("share_by", "MPS is for whole GPUs, and a part of one is asked for",
+                    "leave one of the two out");
+  if (resources.group.empty())
+    decoder.mistake("share_by", "MPS is between the tasks of a group, and none is named",
+                    "name one with group");
+}
+
 /// Fields that are right each by itself but not together.
 void find_contradictions(Decoder& decoder, const Resources& resources) {
   const int gpus = resources.gpu_count();
@@ -267,7 +280,9 @@ void find_contradictions(Decoder& decoder, const Resources& resources) {
     decoder.mistake("share_by",
                     "the tasks of a group have one share together, and the driver would limit each by itself",
                     "leave the group or share_by out");
-  if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
+  if (resources.by_mps())
+    find_contradictions_with_mps(decoder, resources);
+  else if (decoder.value("share_by") != nullptr && gpus > 0 && resources.share.whole())
     decoder.mistake("share_by", "whole GPUs are nobody else's, and nothing has to hold a task to them",
                     "ask for a share of each with gpu_share");
   needs("gpu_part", !resources.part.empty(), 1, "no GPUs are asked for that could be cut");
@@ -296,12 +311,17 @@ void decode_share_by(Decoder& decoder, Resources& resources) {
 
 /// What a part cannot be or have.
 void find_contradictions_with_part(Decoder& decoder, const Resources& resources) {
+  const bool by_name = !resources.part.empty();
   const auto refuse = [&](const char* field, bool asked, const char* why) {
     if (asked)
-      decoder.mistake(field, fmt::format("gpu_part asks for parts of GPUs: {}", why),
-                      "leave one of the two out");
+      decoder.mistake(
+          field, fmt::format("{} asks for parts of GPUs: {}", by_name ? "gpu_part" : "share_by mig", why),
+          "leave one of the two out");
   };
-  refuse("share_by", resources.share_by != ShareBy::kAuto, "the hardware holds the task to it");
+  refuse("share_by", by_name && resources.share_by != ShareBy::kAuto && !resources.by_mps(),
+         "the hardware holds the task to it");
+  const auto* gpus = decoder.value("gpus");
+  refuse("gpus", !by_name && gpus != nullptr && gpus->is_array(), "they are of one kind");
   refuse("gpu_memory", decoder.value("gpu_memory") != nullptr, "the profile says how much memory one has");
   refuse("different_models", resources.different_models, "they may be of one GPU");
   refuse("interconnect", resources.interconnect.asks(), "no two are joined");
@@ -334,7 +354,7 @@ void decode_resources(Decoder& decoder, Resources& resources) {
     decoder.mistake("group", "a group's name has 1 to 64 letters, digits, dots, dashes and underscores");
   resources.memory_bytes = decode_bytes(decoder, "memory", kMinMemory).value_or(resources.memory_bytes);
   if (gpus_are_known) find_contradictions(decoder, resources);
-  if (!resources.part.empty()) find_contradictions_with_part(decoder, resources);
+  if (resources.wants_parts()) find_contradictions_with_part(decoder, resources);
 }
 
 void decode_stored_resources(Decoder& decoder, Resources& resources) {

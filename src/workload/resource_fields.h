@@ -9,7 +9,9 @@
 //                           the same filters when all GPUs are of one kind; with one of them, or with
 //                           gpu_share, gpus is 1 when it is left out
 //   gpu_share               0.5 | "8GiB" of each GPU
-//   share_by                "auto" | "kernel" | "limits" | "none": what holds the task to it
+//   share_by                "auto" | "mig" | "kernel" | "mps" | "limits" | "none": what holds the task to it;
+//   with
+//                           "mps", how the tasks of the group share whole GPUs
 //   gpu_part                "1g.10gb": MIG instances of this profile instead of GPUs, as many as gpus says
 //   different_models        bool
 //   interconnect            how near each pair is at least: see parse_interconnect()
@@ -45,7 +47,8 @@ Result<Interconnect> parse_interconnect(std::string_view text);
 std::string to_string(const Interconnect& interconnect);
 
 /// By the value of ShareBy.
-inline constexpr std::array<std::string_view, 4> kShareWays = {"auto", "kernel", "limits", "none"};
+inline constexpr std::array<std::string_view, 6> kShareWays = {"auto", "mig",    "kernel",
+                                                               "mps",  "limits", "none"};
 /// One of them; nullopt for any other word.
 std::optional<ShareBy> parse_share_by(std::string_view word);
 

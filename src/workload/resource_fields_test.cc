@@ -1,5 +1,6 @@
 #include "workload/resource_fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -80,6 +81,33 @@ TEST(ResourceFields, PartsAreOfOneProfileAndCountAsSevenths) {
       {R"("cpu_affinity": "require")", "/cpu_affinity"}};
   for (const auto& [field, path] : refused)
     EXPECT_EQ(decode(R"({"gpu_part": "1g.5gb", )" + field + "}").paths(), std::vector{path}) << field;
+}
+
+TEST(ResourceFields, MpsIsOfAGroupAndWholeGpus) {
+  EXPECT_TRUE(sound(R"({"gpus": 2, "group": "g", "share_by": "mps"})").by_mps());
+  EXPECT_TRUE(sound(R"({"gpus": [{"count": 1}], "group": "g", "share_by": "mps"})").by_mps());
+  for (const auto* fields :
+       {R"("gpus": 1)", R"("gpus": 1, "gpu_share": "2GiB", "group": "g")", R"("gpus": 0.5, "group": "g")"})
+    EXPECT_EQ(decode(fmt::format(R"({{"share_by": "mps", {}}})", fields)).paths(),
+              std::vector<std::string>{"/share_by"})
+        << fields;
+  EXPECT_FALSE(decode(R"({"share_by": "mps", "gpus": 0, "group": "g"})").paths().empty());
+  EXPECT_FALSE(decode(R"({"share_by": "mps", "gpu_part": "7g.40gb", "group": "g"})").paths().empty());
+}
+
+TEST(ResourceFields, MigIsAShareThatIsAPart) {
+  const auto half = sound(R"({"gpu_share": 0.5, "share_by": "mig"})");
+  EXPECT_TRUE(half.wants_parts());
+  EXPECT_EQ(half.part, "") << "of which profile depends on the machine";
+  EXPECT_EQ(half.share, (Share{500, 0}));
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {R"("gpus": 1)", "/share_by"},
+      {R"("gpu_share": 0.5, "group": "g")", "/group"},
+      {R"("gpu_share": 0.5, "gpus": 2, "interconnect": "nvlink")", "/interconnect"},
+      {R"("gpu_share": 0.5, "gpus": [{"count": 1}])", "/gpus"},
+      {R"("gpu_part": "1g.5gb")", "/share_by"}};
+  for (const auto& [fields, path] : refused)
+    EXPECT_EQ(decode(R"({"share_by": "mig", )" + fields + "}").paths(), std::vector{path}) << fields;
 }
 
 TEST(ResourceFields, FiltersOfOneKindMeanOneGpuWhenTheirNumberIsLeftOut) {

@@ -54,10 +54,12 @@ inline constexpr std::uint64_t kMinGuarded = 1ULL << 30;
 /// for.
 Share held_of(const Share& share, std::uint64_t memory_bytes);
 
-/// What is to hold a task to its shares.
+/// What is to hold a task to its shares, or how those of a group share.
 enum class ShareBy {
   kAuto,    ///< the strongest that there is
+  kMig,     ///< the hardware: `part` is the smallest MIG profile that holds the share
   kKernel,  ///< the driver itself, by its limit of the container's control group
+  kMps,     ///< nothing: it has whole GPUs, which the tasks of its group share by NVIDIA's MPS
   kLimits,  ///< the guard's libraries, and a referee
   kNone,    ///< nothing: they are counted
 };
@@ -120,6 +122,9 @@ struct Resources {
   Share share;
   ShareBy share_by = ShareBy::kAuto;
   bool insists_on_share() const { return share_by == ShareBy::kKernel || share_by == ShareBy::kLimits; }
+  /// Whether MIG instances stand for its GPUs, though it may not be known yet of which profile.
+  bool wants_parts() const { return !part.empty() || share_by == ShareBy::kMig; }
+  bool by_mps() const { return share_by == ShareBy::kMps; }
   /// "1g.10gb": instead of each GPU a MIG instance of this profile, several of which may be of one GPU. Then
   /// `share` is what one counts as: share_of_part(). "" is none.
   std::string part;

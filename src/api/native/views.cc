@@ -179,6 +179,7 @@ void write_summary(JsonWriter& writer, const workload::Task& task) {
   writer.field("name", task.name);
   writer.field("priority", task.priority);
   writer.field("queue", task.queue);
+  if (task.resources.by_mps()) writer.field("share_by", "mps");
   writer.key("user");
   writer.begin_object();
   writer.field("name", task.user.name);

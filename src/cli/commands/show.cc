@@ -56,7 +56,7 @@ std::string gpus_of(const json& record, const KnownGpus& known) {
   const auto& task = record.at("task");
   const auto grants = record.value("grants", json::array());
   if (grants.empty()) return wanted(task) == "-" ? "none" : "wants " + wanted(task);
-  return fmt::format("{} ({})", granted(grants, task.value("gpu_share", json()), known),
+  return fmt::format("{}{} ({})", granted(grants, task.value("gpu_share", json()), known), mps_words(task),
                      known.model(grants.front().value("gpu", "")));
 }
 

@@ -11,6 +11,7 @@
 #include "container/init.h"
 #include "container/limits.h"
 #include "container/network/network_plan.h"
+#include "container/own_places.h"
 
 namespace drover::container::docker {
 namespace {
@@ -25,8 +26,11 @@ json bind_mount(const std::string& source, const std::string& target, bool read_
           {"BindOptions", {{"Propagation", "rprivate"}}}};
 }
 
-json mounts_of(const BodyFacts& facts) {
+json mounts_of(const Launch& launch, const BodyFacts& facts) {
   auto all = json::array();
+  if (launch.mps)
+    for (const auto& [source, destination, writable] : share::mps_mounts(*launch.mps, kMpsInTask))
+      all.push_back(bind_mount(source, destination, !writable));
   for (const auto* parts : {&facts.driver_volume, &facts.share_pages})
     for (const auto& part : *parts) all.push_back(bind_mount(part.source, part.destination, !part.writable));
   all.push_back(bind_mount(facts.init, kInitInside, true));
@@ -83,7 +87,7 @@ Status add_network(const Launch& launch, json& body, json& host) {
 }
 
 Result<json> host_config(const Launch& launch, const BodyFacts& facts, json& body) {
-  json host = {{"Mounts", mounts_of(facts)},
+  json host = {{"Mounts", mounts_of(launch, facts)},
                {"Devices", devices_of(launch, facts)},
                {"ReadonlyRootfs", launch.task.read_only},
                {"SecurityOpt", {"no-new-privileges"}},

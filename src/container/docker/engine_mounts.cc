@@ -73,6 +73,7 @@ Result<std::vector<Mount>> all_mounts(const WantedMounts& wanted, const MountChe
     if (!inner_place(wanted.volumes, i)) mounts.push_back(of_volume(wanted.volumes[i], i));
   if (wanted.driver_volume)
     mounts.push_back(of_image(wanted, "the driver volume", *wanted.driver_volume, false));
+  if (wanted.mps) mounts.push_back(of_image(wanted, "the pipes of MPS", *wanted.mps, false));
   for (const auto& place : wanted.image_volumes)
     mounts.push_back(of_image(wanted, fmt::format("its volume '{}'", place), plain_path(place), false));
   for (auto& mount : mounts) {

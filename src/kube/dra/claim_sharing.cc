@@ -78,8 +78,9 @@ Result<share::Arrangement> arrangement_of(const PreparedClaim& claim) {
 cdi::Edits mps_edits(const share::MpsPlaces& places) {
   cdi::Edits edits;
   edits.environment = {fmt::format("{}={}", share::kMpsPipeVariable, share::kMpsPipe)};
-  edits.mounts = {{places.pipe, share::kMpsPipe, "", {"ro", "nosuid", "nodev", "noexec", "bind"}},
-                  {places.shm, share::kMpsShm, "", {"rw", "nosuid", "nodev", "noexec", "bind"}}};
+  for (const auto& [source, destination, writable] : share::mps_mounts(places, share::kMpsPipe))
+    edits.mounts.push_back(
+        {source, destination, "", {writable ? "rw" : "ro", "nosuid", "nodev", "noexec", "bind"}});
   return edits;
 }
 
