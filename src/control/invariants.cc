@@ -41,16 +41,25 @@ bool grows(const TaskRecord& before, const TaskRecord& after) {
   });
 }
 
-/// Those who start, and those who are given more while they run.
 Records starts_of(const State& state, const Outcome& outcome) {
   Records starts;
   for (const auto& record : outcome.changed) {
-    if (!owns_resources(record.state)) continue;
     const auto* before = state.find(record.task.id);
-    if (before == nullptr || !owns_resources(before->state) || grows(*before, record))
+    if (owns_resources(record.state) && (before == nullptr || !owns_resources(before->state)))
       starts.push_back(&record);
   }
   return starts;
+}
+
+/// Those who are given more of their GPUs while they run.
+Records grown_in(const State& state, const Outcome& outcome) {
+  Records grown;
+  for (const auto& record : outcome.changed) {
+    const auto* before = state.find(record.task.id);
+    if (before == nullptr || !owns_resources(before->state) || !owns_resources(record.state)) continue;
+    if (grows(*before, record)) grown.push_back(&record);
+  }
+  return grown;
 }
 
 std::optional<Error> find_overdrawn_gpu(const placement::Node& machine, const Records& starts,
@@ -103,6 +112,13 @@ bool passes(const placement::Cluster& cluster, const placement::Limits& limit, c
   return !is_within(limit, held_by(cluster, meant));
 }
 
+/// What those are held to who are given no more of anything else.
+placement::Rules gpu_limits(placement::Rules rules) {
+  for (auto& [subject, quota] : rules.quotas) quota.limit = {.gpu_milli = quota.limit.gpu_milli};
+  for (auto& [path, queue] : rules.queues) queue.limit = {.gpu_milli = queue.limit.gpu_milli};
+  return rules;
+}
+
 std::optional<Error> find_passed_limit(const State& state, const placement::Rules& rules,
                                        const Records& starts, const Owners& owners) {
   for (const auto& [subject, quota] : rules.quotas)
@@ -121,15 +137,19 @@ std::optional<Error> find_passed_limit(const State& state, const placement::Rule
 std::optional<Error> broken_invariant(const State& state, const Outcome& outcome) {
   if (state.placed_by_others) return std::nullopt;  // whose books are theirs
   const auto starts = starts_of(state, outcome);
-  if (starts.empty()) return std::nullopt;
+  const auto grown = grown_in(state, outcome);
+  if (starts.empty() && grown.empty()) return std::nullopt;
   std::optional<Records> found_owners;
   const auto owners = [&]() -> const Records& {
     if (!found_owners) found_owners = owners_after(state, outcome);
     return *found_owners;
   };
   const auto& machine = outcome.node ? *outcome.node : state.machine();
+  const auto& rules = outcome.rules ? *outcome.rules : state.rules;
   if (auto found = find_overdrawn_gpu(machine, starts, owners)) return found;
-  return find_passed_limit(state, outcome.rules ? *outcome.rules : state.rules, starts, owners);
+  if (auto found = find_overdrawn_gpu(machine, grown, owners)) return found;
+  if (auto found = find_passed_limit(state, rules, starts, owners)) return found;
+  return find_passed_limit(state, gpu_limits(rules), grown, owners);
 }
 
 }  // namespace drover::control

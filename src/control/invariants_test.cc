@@ -83,6 +83,32 @@ TEST(Invariants, QuotasAndLimitsOfQueuesAreNotPassed) {
   EXPECT_EQ(broken(machine.state, start(task_of("bob", 1001, "b", 1), {{"GPU-2"}})), "");
 }
 
+TEST(Invariants, WhoRunsAndIsGivenMoreIsLookedAtToo) {
+  Machine machine(1);
+  auto half = task_of("alice", 1000, "a", 1);
+  half.resources.share.milli = 500;
+  half.resources.milli_cpus = 1000;
+  ASSERT_TRUE(machine.submit(half));
+  half.id = "b";
+  ASSERT_TRUE(machine.submit(half));
+  const auto with = [&](int milli) {
+    Outcome outcome;
+    outcome.changed = {machine.record("a")};
+    outcome.changed[0].gpus[0].milli = outcome.changed[0].task.resources.share.milli = milli;
+    return outcome;
+  };
+  EXPECT_THAT(broken(machine.state, with(501)), HasSubstr("1001 thousandths"));
+  EXPECT_EQ(broken(machine.state, with(400)), "");
+  ASSERT_TRUE(machine.on(event::StopRequested{"b"}));
+  ASSERT_TRUE(machine.on(event::Ended{"b", exited(0, true)}));
+  placement::Rules rules;
+  const placement::Subject alice{placement::SubjectKind::kUser, "alice"};
+  rules.quotas[alice] = {alice, {700, 0, 0}, {}};
+  ASSERT_TRUE(machine.set(rules));
+  EXPECT_EQ(broken(machine.state, with(700)), "") << "it is given no more of anything else";
+  EXPECT_THAT(broken(machine.state, with(701)), HasSubstr("the quota of 'alice' would be passed"));
+}
+
 TEST(Invariants, APlanThatBreaksThemIsNotCarriedOutAndTheEventCounts) {
   Machine machine(1);
   ASSERT_TRUE(machine.submit(task("a", 1)));

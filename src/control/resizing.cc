@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/units.h"
 #include "control/sharing.h"
@@ -139,10 +140,10 @@ Status check_room(const Draft& draft, const TaskRecord& record, const std::vecto
 /// Only GPUs: it gets no other CPUs or memory.
 Status check_limit(const std::string& whose, const placement::Limits& limit, std::int64_t used,
                    std::int64_t more) {
-  if (!limit.gpu_milli || more <= 0 || used + more <= *limit.gpu_milli) return {};
+  if (!limit.gpu_milli || used + more <= *limit.gpu_milli) return {};
   const auto gpus = [](std::int64_t milli) { return static_cast<double>(milli) / 1000; };
-  return refuse(fmt::format("{} has a limit of {:g} GPUs, of which {:g} are in use, and {:g} more are needed",
-                            whose, gpus(*limit.gpu_milli), gpus(used), gpus(more)),
+  return refuse(fmt::format("{} has a limit of {:g} GPUs, of which {:g} are in use, and {:g} would be", whose,
+                            gpus(*limit.gpu_milli), gpus(used), gpus(used + more)),
                 "ask for less, or wait until others end");
 }
 
@@ -194,8 +195,11 @@ Status resize(Draft& draft, const std::string& id, const Share& share) {
   }
   if (share == known.task.resources.share) return {};
   DROVER_TRY(auto grants, grants_with(draft, known, share));
-  DROVER_CHECK_OK(check_room(draft, known, grants, share));
-  DROVER_CHECK_OK(check_limits(draft, known.task, task));
+  const bool is_no_more = std::ranges::equal(grants, known.gpus, std::not_fn(is_more));
+  if (!is_no_more) {
+    DROVER_CHECK_OK(check_room(draft, known, grants, share));
+    DROVER_CHECK_OK(check_limits(draft, known.task, task));
+  }
   const auto words = in_words(draft, known.gpus, grants);
   auto& record = draft.change(id);
   const auto most = std::max(record.shrunk_from, most_memory(record.gpus));

@@ -124,9 +124,8 @@ TEST_F(ResizingTest, LessGoesAlsoWhereLimitsAreLowerAndMoreDoesNot) {
   rules.queues["default"] = {"default", {600, {}, {}}, {}, 1, {}};
   run(sharing("a", {500, 0}));
   ASSERT_TRUE(machine_.set(rules));
-  expect_refused(
-      "a", {700, 0}, ErrorKind::kConflict,
-      "The queue 'default' has a limit of 0.6 GPUs, of which 0.5 are in use, and 0.2 more are needed");
+  expect_refused("a", {700, 0}, ErrorKind::kConflict,
+                 "The queue 'default' has a limit of 0.6 GPUs, of which 0.5 are in use, and 0.7 would be");
   EXPECT_TRUE(resize("a", {600, 0}));
   rules.queues["default"].limit.gpu_milli = 100;
   const placement::Subject root{placement::SubjectKind::kUser, "root"};

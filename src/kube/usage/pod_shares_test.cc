@@ -60,7 +60,7 @@ TEST_F(PodSharesTest, ContainersOfOneClaimHaveItsShareTogether) {
                                                     .tasks = {"id-ml-a", "id-ml-b"},
                                                     .bytes = 8ULL << 30,
                                                     .tier = "guarded"}));
-  EXPECT_THAT(shares.guarded, ElementsAre(Pair("uid-one", "/shares/uid-one")));
+  EXPECT_THAT(shares.guarded, ElementsAre(Pair("uid-one", share::GuardedTask{"/shares/uid-one"})));
   ASSERT_THAT(shares.gpus, SizeIs(1));
   EXPECT_EQ(shares.gpus[0].uuid, "GPU-1");
 }
