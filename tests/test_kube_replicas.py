@@ -1,6 +1,9 @@
 """Replicas of GPUs by limits that hold: pods of a real kubelet see their part as the whole card, and get no more of it. The GPUs are simulated;
 what refuses programs is the guard's libraries, which the device plugin gives each container with pages of its own."""
 
+import json
+import pathlib
+import tempfile
 import unittest
 
 import drover
@@ -186,6 +189,22 @@ class SpoiltTest(ReplicasTest):
         # Neither is it taken for the victim, whose replica is its own alone.
         wait_for(lambda: self.tiers() == {("victim", "guarded")}, lambda: f"nobody else to be told of: {self.tiers()}")
         self.assertEqual(self.exec("victim", *hold(GIB)).returncode, 2)
+
+
+class NonsenseTest(unittest.TestCase):
+    """Without a cluster: what a configuration says wrong is refused before anything is done."""
+
+    def test_each_mistake_is_told_where_it_is(self):
+        for amounts, said in (({"memory": "8 cards"}, "memory: CONFIG: '8 cards' is not a size"), ({"memory": "512MiB"}, "memory: CONFIG: nothing holds"),
+                              ({"replicas": 4, "memory": "8GiB"}, "memory: CONFIG: either memory or replicas"), ({}, "memory: CONFIG: either"),
+                              ({"replicas": 4, "compute": 26}, "compute: CONFIG: 4 replicas with 26 percent each are more than a GPU")):
+            with self.subTest(amounts), tempfile.TemporaryDirectory() as folder:
+                config = pathlib.Path(folder) / "config.yaml"
+                config.write_text(json.dumps({"version": "v1", "sharing": {"drover": {"resources": [{"name": GPU, **amounts}]}}}))
+                done = drover.run([drover.BINARY, "kube", "node", "--config", config, "--state", f"{folder}/state"])
+                self.assertNotEqual(done.status, 0)
+                self.assertIn("/sharing/drover/resources/0/" + said.replace("CONFIG", str(config)), done.err)
+                self.assertFalse((pathlib.Path(folder) / "state").exists())
 
 
 class ByMemoryTest(ReplicasTest):

@@ -191,7 +191,7 @@ class Reader {
       decoder.mistake("compute", fmt::format("{} replicas with {} percent each are more than a GPU",
                                              rule.replicas, *rule.compute));
     if ((decoder.value("replicas") != nullptr) == (decoder.value("memory") != nullptr))
-      decoder.mistake("memory", "or replicas has to be there, and not both",
+      decoder.mistake("memory", "either memory or replicas has to be there, and not both",
                       "memory makes as many replicas as fit, and replicas parts of one size");
     const auto text = decoder.string("memory");
     if (!text) return;

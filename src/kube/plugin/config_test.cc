@@ -95,8 +95,9 @@ TEST(PluginConfig, TellsEachMistakeOfTheGuardsWhereItIs) {
     return loaded ? "" : to_string(loaded.error());
   };
   const std::string place = "/sharing/drover/resources/0/";
-  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: config: or replicas has to be there"));
-  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"), HasSubstr(place + "memory: config: or replicas"));
+  EXPECT_THAT(said(R"("compute": 20)"), HasSubstr(place + "memory: config: either memory or replicas has"));
+  EXPECT_THAT(said(R"("replicas": 2, "memory": "8GiB")"),
+              HasSubstr(place + "memory: config: either memory or replicas"));
   EXPECT_THAT(said(R"("memory": "8 GPUs")"), HasSubstr(place + "memory: config: '8 GPUs' is not a size"));
   EXPECT_THAT(said(R"("memory": 8)"), HasSubstr(place + "memory: config: expected a string"));
   EXPECT_THAT(said(R"("memory": "1023MiB")"), HasSubstr(place + "memory: config: nothing holds programs"));
