@@ -130,7 +130,7 @@ class GivenTest(PartsTest):
         self.assertIn("in MIG mode", self.refusal(gpu_part="1g.5gb", gpu_model="V100"))
 
     def test_a_share_that_the_hardware_is_to_hold_is_the_smallest_part_that_has_it(self):
-        for fields, profile in (({"gpu_share": "8GiB"}, "2g.10gb"), ({"gpu_share": 0.25}, "2g.10gb"), ({"gpus": 0.5}, "4g.20gb")):
+        for fields, profile in (({"gpu_share": "8GiB"}, "1g.10gb"), ({"gpu_share": 0.25}, "2g.10gb"), ({"gpus": 0.5}, "4g.20gb")):
             task = self.daemon.submit("say", "up", ",", "sleep", 600, share_by="mig", **fields)
             self.daemon.wait_for_output(task, "up")
             record = self.daemon.task(task)

@@ -21,17 +21,21 @@ bool is_smaller(const gpu::MigProfile* one, const gpu::MigProfile* other) {
   return other == nullptr || size(*one) < size(*other);
 }
 
-/// Of all that the GPU has when it is not cut further.
+/// In slices of memory; 0 for one that fits nowhere.
+unsigned memory_slices(const gpu::MigProfile& profile) {
+  return profile.placements.empty() ? 0 : profile.placements.front().size;
+}
+
+/// A part of a GPU is one of the slices that all of it has, since less than all of its bytes are in any.
 bool holds(const gpu::MigGpu& gpu, const gpu::MigProfile& profile, const Share& share) {
   if (share.memory_bytes > 0) return profile.attributes.memory_bytes >= share.memory_bytes;
-  std::uint64_t memory = 0;
-  unsigned slices = 0;
+  std::uint64_t memory = 0, slices = 0;
   for (const auto& each : gpu.profiles) {
-    memory = std::max(memory, each.attributes.memory_bytes);
-    slices = std::max(slices, each.slices);
+    memory = std::max<std::uint64_t>(memory, memory_slices(each));
+    slices = std::max<std::uint64_t>(slices, each.slices);
   }
   const auto milli = static_cast<std::uint64_t>(share.milli);
-  return profile.attributes.memory_bytes >= held_of(share, memory).memory_bytes &&
+  return memory_slices(profile) * kWholeMilli >= memory * milli &&
          profile.slices * kWholeMilli >= slices * milli;
 }
 

@@ -12,8 +12,8 @@
 namespace drover::placement {
 
 /// The name of the smallest profile of the node's GPUs in MIG mode, as far as the request's filters allow
-/// them, that has at least the request's share: so much memory, or of memory and of multiprocessor slices at
-/// least that part of what its GPU has when it is one instance. Smallest is least memory, then fewest slices,
+/// them, that has at least the request's share: so much memory, or of the slices of memory and
+/// of those of multiprocessors at least that part of its GPU's. Smallest is least memory, then fewest slices,
 /// then the first name. kInvalid names the largest that there is.
 Result<std::string> profile_with_share(const Node& node, const Request& request);
 
