@@ -211,10 +211,10 @@ class ByMemoryTest(ReplicasTest):
     """The configuration of docs/kubernetes.md, as it stands there."""
 
     document = (drover.ROOT / "docs/kubernetes.md").read_text()
-    amounts = {"memory": "8GiB", "compute": 25}
+    amounts = {"memory": "8Gi", "compute": 25}
 
     def test_there_are_as_many_as_fit(self):
-        self.assertIn("{name: nvidia.com/gpu, memory: 8GiB, compute: 25}", self.document)
+        self.assertIn("{name: nvidia.com/gpu, memory: 8Gi, compute: 25}", self.document)
         self.wait_for_allocatable(4, SHARED)
         text, _ = self.run_to_end("sees", "/cuda_check", "info", limits=ONE)
         self.assertEqual(memory_in(text)[1], 8 * GIB)

@@ -13,6 +13,7 @@
 #include "base/decode.h"
 #include "base/units.h"
 #include "base/yaml.h"
+#include "kube/dra/quantity.h"
 #include "workload/resources.h"
 
 namespace drover::kube {
@@ -23,6 +24,12 @@ constexpr int kAllOfTime = 100;  ///< percent
 /// By the value of ShareWay.
 constexpr std::array<std::string_view, 3> kShareWayNames = {"timeSlicing", "mps", "drover"};
 constexpr std::size_t kLongestLabel = 63;
+
+/// As Kubernetes writes it, or else as Drover does elsewhere: "8G" is of powers of ten here.
+Result<std::uint64_t> memory_of(std::string_view text) {
+  if (const auto quantity = dra::parse_quantity(text)) return static_cast<std::uint64_t>(*quantity);
+  return parse_bytes(text);
+}
 constexpr std::size_t kLongestDomain = 253;
 constexpr std::array<std::string_view, 4> kStrategyWords = {"envvar", "volume-mounts", "cdi-annotations",
                                                             "cdi-cri"};
@@ -196,7 +203,7 @@ class Reader {
     const auto text = decoder.string("memory");
     if (!text) return;
     rule.replicas = 0;
-    if (const auto bytes = parse_bytes(*text); !bytes)
+    if (const auto bytes = memory_of(*text); !bytes)
       decoder.mistake("memory", bytes.error().message, bytes.error().hint);
     else if (*bytes < workload::kMinGuarded)
       decoder.mistake("memory", fmt::format("nothing holds programs to less than {} of a GPU",

@@ -86,6 +86,19 @@ TEST(PluginConfig, SharesWithTheGuard) {
           ShareRule{"nvidia.com/gpu", 0, "nvidia.com/gpu.shared", {}, ShareWay::kGuard, 8ULL << 30, 20}));
 }
 
+TEST(PluginConfig, TakesMemoryAsKubernetesWritesIt) {
+  const std::map<std::string, std::uint64_t> amounts = {
+      {"8Gi", 8ULL << 30}, {"8GiB", 8ULL << 30}, {"8G", 8'000'000'000}, {"2048Mi", 2ULL << 30}};
+  for (const auto& [text, bytes] : amounts) {
+    const auto config = decoded({{"version", "v1"},
+                                 {"sharing",
+                                  {{"drover",
+                                    {{"renameByDefault", true},
+                                     {"resources", Json::array({{{"name", "gpu"}, {"memory", text}}})}}}}}});
+    EXPECT_EQ(config.shares.at(0).memory, bytes) << text;
+  }
+}
+
 TEST(PluginConfig, TellsEachMistakeOfTheGuardsWhereItIs) {
   const auto said = [](const std::string& resource) {
     const auto loaded = decode_plugin_config(
