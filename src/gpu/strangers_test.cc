@@ -155,7 +155,8 @@ TEST(Strangers, AreNotTheSystemsOwnPrograms) {
   const Opener opener("nvidia-smi", 60601);
   EXPECT_THAT(said("", {}), HasSubstr("no task's")) << "people call their programs what they like";
   EXPECT_EQ(said("", {}, {{"nvidia-smi"}}), "") << "unless an administrator excuses it";
-  EXPECT_EQ(said("", {}, {.excused = {}, .servers = {static_cast<pid_t>(opener.pid())}}), "") << "or Drover started it for tasks";
+  EXPECT_EQ(said("", {}, {.excused = {}, .servers = {static_cast<pid_t>(opener.pid())}}), "")
+      << "or Drover started it for tasks";
 }
 
 TEST(Strangers, CannotPutAnythingIntoTheSentence) {
