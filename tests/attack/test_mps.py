@@ -78,3 +78,17 @@ class MpsTest(mps_host.HostTest, attack.AttackTest):
         self.end(task)
         self.assertEqual(set(self.host.processes()), impostors)
         self.assertEqual(self.daemon.task(evil)["state"], "running")
+
+
+class DockerMpsTest(attack.ThroughDocker, mps_host.HostTest, attack.AttackTest):
+    def test_a_member_in_an_engine_is_a_client_too_and_writes_nothing_among_the_pipes(self):
+        first = self.start(uid=self.mallory.uid)
+        words = ("env", mps_host.PIPE, ",", "exists", f"{mps_host.INSIDE}/control", ",", "write", f"{mps_host.INSIDE}/more", "x", ",",
+                 "write", "/dev/shm/mine", "x", ",", "say", "up", ",", "sleep", "600")
+        task = self.daemon.submit(command=["/probe", *words], uid=self.mallory.uid, image=self.image("mps"), container_type="docker", gpus=1,
+                                  group=GROUP, share_by="mps")
+        self.daemon.wait_for_output(task, "up")
+        self.assertEqual(self.daemon.output(task).splitlines(), [mps_host.INSIDE, "ok", "EROFS", "ok", "up"])
+        self.assertEqual(self.gpus_of(task), self.gpus_of(first))
+        self.end(first, task)
+        self.assertEqual(self.host.left(), [])

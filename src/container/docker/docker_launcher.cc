@@ -183,7 +183,7 @@ Result<DockerLauncher::Findings> DockerLauncher::inspect_image(
   DROVER_TRY(const auto passwd, probe.read("/etc/passwd"));
   DROVER_TRY(const auto group, probe.read("/etc/group"));
   DROVER_TRY(found.user, user_in_image(launch.task, image.config.user, passwd, group));
-  WantedMounts wanted{{}, image_volumes, std::nullopt, std::nullopt, image.reference};
+  WantedMounts wanted{{}, image_volumes, std::nullopt, image.reference};
   if (launch.mps) wanted.mps = kMpsInTask;
   DROVER_TRY(wanted.volumes, plan_volumes(launch, &image, ""));
   if (gets_driver_volume(launch, &image)) {

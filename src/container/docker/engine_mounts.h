@@ -36,8 +36,8 @@ struct WantedMounts {
   std::vector<VolumePlan> volumes;
   std::vector<std::string> image_volumes;    ///< that the image declares, absolute; the engine makes them
   std::optional<std::string> driver_volume;  ///< its place
-  std::optional<std::string> mps;            ///< the place of an MPS daemon's pipes
   std::string image;                         ///< its name, for messages
+  std::optional<std::string> mps = {};       ///< the place of an MPS daemon's pipes
 };
 
 /// The places of a task's mounts in an image, found good.
