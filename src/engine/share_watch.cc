@@ -18,9 +18,10 @@ std::string name_of(const workload::Task& task) {
   return group.empty() ? task.id : group;
 }
 
-/// As it was started with them, or has them since.
+/// None where an older daemon did not write down how much it has.
 std::vector<share::Limit> limits_of(const control::TaskRecord& record) {
   std::vector<share::Limit> limits;
+  if (std::ranges::find(record.gpus, 0U, &placement::Grant::memory_bytes) != record.gpus.end()) return limits;
   for (const auto& grant : record.gpus) limits.push_back({grant.uuid, grant.memory_bytes, grant.milli});
   return limits;
 }
