@@ -445,7 +445,6 @@ TEST_F(ServerTest, OthersTasksAreAsIfTheyWereNotThere) {
   for (const auto& [method, target] :
        std::vector<std::pair<std::string, std::string>>{{"GET", task},
                                                         {"DELETE", task},
-                                                        {"PATCH", task},
                                                         {"POST", task + "/stop"},
                                                         {"GET", task + "/explain"},
                                                         {"GET", task + "/logs"},

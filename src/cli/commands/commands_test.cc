@@ -130,7 +130,7 @@ TEST_F(CommandsTest, GivesAnotherShareAndSaysWhichItIs) {
   EXPECT_EQ(ask({"resize", id, "--gpu-share", "3GiB"}).out, "Task " + id + " has 3 GiB of 0 (guarded)\n");
   EXPECT_EQ(ask({"resize", id, "--gpu-share", "0.5"}).out, "Task " + id + " has 0.5 of 0 (guarded)\n");
   const auto said = json::parse(ask({"resize", id, "--gpu-share", "0.5", "--json"}).out);
-  EXPECT_EQ(said.at("task").at("gpu_share"), 0.5);
+  EXPECT_EQ(said.at("task").at("gpu_share").at("milli"), 500);
   EXPECT_EQ(ask({"resize", "nonsense", "--gpu-share", "0.5"}).status, 66);
   for (const char* share : {"much", "-1", "2", "nan", ""}) {
     const auto refused = ask({"resize", id, "--gpu-share", share});
