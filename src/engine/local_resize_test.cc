@@ -53,11 +53,11 @@ class LocalResizeTest : public testing::LocalEngineTest {
 TEST_F(LocalResizeTest, WhoWatchesHearsOfItAtOnce) {
   begin_watched();
   const auto task = running(12, gpu::kGuarded);
-  EXPECT_THAT(shared_.guarded.at(task), ElementsAre(Limit{"GPU-0", 12 * kGib, 750}));
+  EXPECT_THAT(shared_.guarded.at(task).limits, ElementsAre(Limit{"GPU-0", 12 * kGib, 750}));
   const auto record = resize(task, 4);
   ASSERT_TRUE(record) << to_string(record.error());
   EXPECT_THAT(record->gpus, ElementsAre(placement::Grant{"GPU-0", 250, 4 * kGib}));
-  EXPECT_THAT(shared_.guarded.at(task), ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
+  EXPECT_THAT(shared_.guarded.at(task).limits, ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
   ASSERT_EQ(shared_.allowances.size(), 1U);
   EXPECT_EQ(shared_.allowances[0].bytes, 4 * kGib);
   EXPECT_EQ(shared_.allowances[0].earlier, 12 * kGib);
@@ -87,10 +87,10 @@ TEST_F(LocalResizeTest, WhatIsNotKeptHasNotHappened) {
   const auto task = running(4, gpu::kGuarded);
   disk_.die();
   EXPECT_FALSE(resize(task, 8));
-  EXPECT_THAT(shared_.guarded.at(task), ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
+  EXPECT_THAT(shared_.guarded.at(task).limits, ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
   disk_.recover();
   begin_watched();
-  EXPECT_THAT(shared_.guarded.at(task), ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
+  EXPECT_THAT(shared_.guarded.at(task).limits, ElementsAre(Limit{"GPU-0", 4 * kGib, 250}));
   EXPECT_TRUE(resize(task, 8));
 }
 
