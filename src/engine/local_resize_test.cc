@@ -76,8 +76,8 @@ TEST_F(LocalResizeTest, ADaemonThatIsKilledLeavesItToTheNext) {
   shared_ = {};
   begin_watched();
   EXPECT_EQ(engine_->task({}, guarded)->gpus[0].memory_bytes, 8 * kGib) << "its folder says what it was";
-  EXPECT_THAT(shared_.guarded.at(guarded), ElementsAre(Limit{"GPU-0", 8 * kGib, 500}));
-  EXPECT_THAT(shared_.guarded.at(hard), ElementsAre(Limit{"GPU-0", 2 * kGib, 125}));
+  EXPECT_THAT(shared_.guarded.at(guarded).limits, ElementsAre(Limit{"GPU-0", 8 * kGib, 500}));
+  EXPECT_THAT(shared_.guarded.at(hard).limits, ElementsAre(Limit{"GPU-0", 2 * kGib, 125}));
   EXPECT_THAT(driver_limits(hard), ElementsAre(KernelLimit{"GPU-0", 2 * kGib}));
 }
 
