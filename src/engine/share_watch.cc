@@ -73,17 +73,35 @@ void ShareWatch::inspect() {
   port_(std::move(shared));
 }
 
+std::string ShareWatch::name_of_gpu(const std::string& uuid) const {
+  for (const auto& device : state_.machine().inventory.devices)
+    if (device.uuid == uuid) return fmt::format("GPU {}", device.index);
+  return uuid;
+}
+
 /// "it held 9.3 GiB of GPU 2 and may hold 8 GiB"
 std::string ShareWatch::in_words(const share::Verdict& verdict) const {
   const auto& allowance = verdict.allowance;
-  auto gpu = allowance.gpu;
-  for (const auto& device : state_.machine().inventory.devices)
-    if (device.uuid == allowance.gpu) gpu = fmt::format("GPU {}", device.index);
   const auto& group = state_.tasks.at(verdict.task).task.resources.group;
   const auto who =
       group.empty() ? "it" : fmt::format("it held most of what its group '{}' held: together they", group);
-  return fmt::format("{} held {} of {} and may hold {}", who, format_bytes(verdict.held), gpu,
-                     format_bytes(allowance.bytes));
+  return fmt::format("{} held {} of {} and may hold {}", who, format_bytes(verdict.held),
+                     name_of_gpu(allowance.gpu), format_bytes(allowance.bytes));
+}
+
+/// What they were short of meanwhile, and no word of whose it was.
+void ShareWatch::tell_neighbours(const share::Verdict& verdict) const {
+  const bool is_ended = verdict.kind == share::Verdict::Kind::kEnd;
+  const auto words = fmt::format("somebody else held {} of {} and may hold {}{}", format_bytes(verdict.held),
+                                 name_of_gpu(verdict.allowance.gpu), format_bytes(verdict.allowance.bytes),
+                                 is_ended ? ": that task is ended" : "");
+  std::set<std::string> tasks;
+  for (const auto& neighbour : told_.allowances)
+    if (neighbour.gpu == verdict.allowance.gpu && neighbour.name != verdict.allowance.name)
+      tasks.insert(neighbour.tasks.begin(), neighbour.tasks.end());
+  for (const auto& task : tasks)
+    if (const auto* record = state_.find(task); record != nullptr && control::owns_resources(record->state))
+      happened_(control::event::Noted{"neighbour_overrun", task, words});
 }
 
 void ShareWatch::judged(const std::vector<share::Verdict>& verdicts) {
@@ -91,6 +109,11 @@ void ShareWatch::judged(const std::vector<share::Verdict>& verdicts) {
     const auto* record = state_.find(verdict.task);
     if (record == nullptr || !control::owns_resources(record->state)) continue;
     auto words = in_words(verdict);
+    const bool is_ended_too = std::ranges::any_of(verdicts, [&](const share::Verdict& other) {
+      return &other != &verdict && other.kind == share::Verdict::Kind::kEnd &&
+             other.allowance == verdict.allowance;
+    });
+    if (!is_ended_too) tell_neighbours(verdict);
     if (verdict.kind == share::Verdict::Kind::kEnd) {
       happened_(control::event::Overran{verdict.task, std::move(words)});
       continue;

@@ -31,7 +31,9 @@ class ShareWatch {
 
  private:
   SharedGpus shared_gpus() const;
+  std::string name_of_gpu(const std::string& uuid) const;
   std::string in_words(const share::Verdict& verdict) const;
+  void tell_neighbours(const share::Verdict& verdict) const;
 
   const Loop& loop_;
   const Port& port_;

@@ -10,6 +10,7 @@ namespace {
 
 using control::TaskState;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::LocalEngineTest;
 using ::testing::SizeIs;
@@ -100,6 +101,23 @@ TEST_F(ShareWatchTest, AGroupHasItsShareTogether) {
   EXPECT_THAT(overruns(),
               ElementsAre("job: it held most of what its group 'team' held: together they held 3 GiB "
                           "of GPU 0 and may hold 2 GiB"));
+}
+
+TEST_F(ShareWatchTest, NeighboursOnTheGpuAreToldAndNobodyElse) {
+  begin_watched();
+  const auto one = running(2 * kGiB), other = running(2 * kGiB);
+  EventQuery query;
+  query.kinds = {"neighbour_overrun"};
+  judge(share::Verdict::Kind::kOffence, one, 3 * kGiB);
+  ASSERT_THAT(told({}, query), SizeIs(1));
+  EXPECT_EQ(told({}, query).back().task_id, other);
+  EXPECT_THAT(told({}, query).back().message, HasSubstr("somebody else held 3 GiB of GPU "));
+  const auto allowance = *std::ranges::find(shared_.allowances, one, &share::Allowance::name);
+  engine_->judged({{share::Verdict::Kind::kOffence, one, allowance, 3 * kGiB},
+                   {share::Verdict::Kind::kEnd, one, allowance, 3 * kGiB}});
+  run();
+  ASSERT_THAT(told({}, query), SizeIs(2)) << "once, with what follows";
+  EXPECT_THAT(told({}, query).back().message, HasSubstr("may hold 2 GiB: that task is ended"));
 }
 
 TEST_F(ShareWatchTest, AGroupIsGuardedWhenAllOfItAreAndHasOneAccount) {
