@@ -2,6 +2,7 @@
 simulated; what refuses programs is the guard's libraries, which the claim's CDI device brings."""
 
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -105,6 +106,16 @@ class MemoryTest(GuardedClaimsTest):
             self.wait_until_held(name)
             self.assertEqual(self.exec(name, *hold(2 * GIB)).returncode, 2)
         wait_for(lambda: self.tiers() == {("one", "guarded"), ("two", "guarded")}, lambda: f"both to be told of: {self.tiers()}")
+
+    def test_time_is_shared_as_memory_is(self):
+        ran = {}
+        for name, memory in (("quarter", "10Gi"), ("rest", "29Gi")):
+            self.claim(name, memory=memory)
+            self.make_pod(pod(name, ("/cuda_check", "share", 2000, 12), claims=(name,)))
+        for name in ("quarter", "rest"):
+            self.cluster.wait_until_ended(name)
+            ran[name] = int(re.search(r"shared (\d+)", self.cluster.logs(name))[1])
+        self.assertLess(1.5 * ran["quarter"], ran["rest"], "guard_test measures how exact that is; pods start seconds apart")
 
     def test_who_goes_round_the_guard_is_ended_and_nobody_else(self):
         for name in ("good", "bad"):

@@ -107,12 +107,11 @@ Status Launcher::make_pages(const Directory& folder, const Launch& launch) {
 
 Result<std::vector<HostMount>> Launcher::make_share_pages(const Directory& folder, const Launch& launch) {
   DROVER_CHECK_OK(make_pages(folder, launch));
-  const auto mount = [&](const char* page, const std::string& place, bool writable) {
-    return HostMount{fmt::format("{}/{}/{}", folder.path(), share::kPagesFolder, page),
-                     fmt::format("{}/{}", driver::kContainerFolder, place), writable};
-  };
-  return std::vector{mount(share::kLimitsPage, driver::kGuardPages[0], false),
-                     mount(share::kAccountPage, driver::kGuardPages[1], true)};
+  std::vector<HostMount> mounts;
+  for (const auto& page : driver::kGuardPages)
+    mounts.push_back({fmt::format("{}/{}", folder.path(), page.place),
+                      fmt::format("{}/{}", driver::kContainerFolder, page.place), page.writable});
+  return mounts;
 }
 
 Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& launch, const image::Image* image,

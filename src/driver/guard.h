@@ -30,9 +30,13 @@ using Guard = std::vector<GuardLibrary>;
 /// Below kContainerFolder: where the driver's own files are, by GuardLibrary::needed. The guard is built to
 /// look there.
 inline const std::string kBehindGuard = "guard/";
-/// Below kContainerFolder: where the guard's pages are mounted: the limits, which the container reads, and
-/// its account, which it writes (guard/pages.h).
-inline const std::array<std::string, 2> kGuardPages = {"share/limits", "share/account"};
+/// A page of the guard's (guard/pages.h).
+struct GuardPage {
+  std::string place;  ///< below kContainerFolder, and on the host below the folder of whoever has it
+  bool writable = false;
+};
+/// The limits, which a container reads, and its account, which it writes.
+inline const std::array<GuardPage, 2> kGuardPages = {{{"share/limits", false}, {"share/account", true}}};
 
 /// Where a container with the machine's own files has both, since nothing can be made in those: a folder of
 /// root's that is empty on the machine itself. The guard looks there too.

@@ -152,7 +152,7 @@ std::set<std::string> folders_of(const Content& content) {
   if (content.guarded.empty()) return folders;
   for (const auto& folder : std::set(folders)) add(fmt::format("{}{}/", kGuarded, folder));
   add(kGuarded + kBehindGuard);
-  for (const auto& page : kGuardPages) add(kGuarded + page);
+  for (const auto& page : kGuardPages) add(kGuarded + page.place);
   return folders;
 }
 
@@ -171,7 +171,7 @@ Status fill_guarded(const Content& content, const Directory& volume) {
     DROVER_CHECK_OK(copy_file(source.get(), {library.source, kGuarded + place, false}, volume));
   }
   for (const auto& file : content.files.shared) DROVER_CHECK_OK(make_place(kGuarded + file.name, volume));
-  for (const auto& page : kGuardPages) DROVER_CHECK_OK(make_place(kGuarded + page, volume));
+  for (const auto& page : kGuardPages) DROVER_CHECK_OK(make_place(kGuarded + page.place, volume));
   auto links = content.files.links;
   std::erase_if(links, [](const DriverLink& link) { return is_narrow(link.path); });
   return make_links(links, kGuarded, volume);

@@ -123,31 +123,14 @@ std::shared_ptr<kube::dra::MigInstances> KubeGpus::mig_instances() const {
   return std::make_shared<KubeMig>(*hardware_, [this] { return inventory(); });
 }
 
-Result<kube::GuardEdits> KubeGpus::guarded_edits() const {
-  DROVER_TRY(const auto supply, hardware_->driver_supply(true));
-  DROVER_TRY(const auto files, supply.files());
-  kube::GuardEdits guarded;
-  guarded.common = driver::edits_of_nodes(supply.control_devices, hardware_->device_folder());
-  guarded.common.append(files);
-  guarded.guard = driver::mounts_of_guard(files, hardware_->guard());
-  guarded.program = hardware_->hook_program();
-  return guarded;
-}
-
-Result<kube::dra::GpuEdits> KubeGpus::edits() const {
-  return plain_edits().map([&](kube::dra::GpuEdits&& edits) {
-    edits.guarded = guarded_edits();
-    return std::move(edits);
-  });
-}
-
-Result<kube::dra::GpuEdits> KubeGpus::plain_edits() const {
-  kube::dra::GpuEdits edits;
-  DROVER_TRY(const auto supply, hardware_->driver_supply());
+Result<kube::GpuEdits> KubeGpus::edits(bool guarded) const {
+  kube::GpuEdits edits;
+  DROVER_TRY(const auto supply, hardware_->driver_supply(guarded));
   const auto& folder = hardware_->device_folder();
   edits.common = driver::edits_of_nodes(supply.control_devices, folder);
   DROVER_TRY(const auto files, supply.files());
   edits.common.append(files);
+  if (guarded) edits.guard = {driver::mounts_of_guard(files, hardware_->guard()), hardware_->hook_program()};
   for (const auto& device : inventory().devices)
     if (const auto nodes = hardware_->nodes_of({device}))
       edits.of_gpu[device.uuid] = driver::edits_of_nodes(*nodes, folder);
@@ -155,7 +138,7 @@ Result<kube::dra::GpuEdits> KubeGpus::plain_edits() const {
 }
 
 Result<cdi::Specification> KubeGpus::plugin_specification(const kube::PluginDevices& devices) const {
-  DROVER_TRY(const auto all, plain_edits());
+  DROVER_TRY(const auto all, edits(false));
   cdi::Specification made;
   made.kind = kube::kPluginCdiKind;
   made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};

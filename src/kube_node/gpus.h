@@ -49,7 +49,8 @@ class KubeGpus {
   /// The same, for the scheduler; GPUs that are unhealthy have no taint yet.
   kube::dra::View view() const;
   /// How containers are edited for each GPU, also one that is unhealthy: some claims tolerate that.
-  Result<kube::dra::GpuEdits> edits() const;
+  /// With the guard before the driver for those that are `guarded`, where that can be.
+  Result<kube::GpuEdits> edits(bool guarded) const;
   /// Of single GPUs by their UUIDs, which the kubelet's device manager gives out.
   Result<cdi::Specification> plugin_specification(const kube::PluginDevices& devices) const;
   /// What sets how they are shared.
@@ -58,8 +59,6 @@ class KubeGpus {
   std::shared_ptr<kube::dra::MigInstances> mig_instances() const;
 
  private:
-  Result<kube::dra::GpuEdits> plain_edits() const;
-  Result<kube::GuardEdits> guarded_edits() const;
   Result<std::vector<gpu::DeviceNode>> nodes_of(const gpu::Device& device,
                                                 const kube::PluginDevices& devices) const;
 

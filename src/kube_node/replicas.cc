@@ -17,15 +17,6 @@ share::Limit limit_of(const kube::ReplicaShare& share) {
   return {share.uuid, share.memory_mib.value_or(0) << kBitsOfMib, share.milli};
 }
 
-Result<kube::ReplicaEdits> edits_of(const KubeGpus& gpus, const std::string& uuid) {
-  DROVER_TRY(auto edits, gpus.edits());
-  if (!edits.guarded) return Failure(edits.guarded.error());
-  const auto gpu = edits.of_gpu.find(uuid);
-  if (gpu == edits.of_gpu.end())
-    return fail(ErrorKind::kNotFound, fmt::format("GPU {} has no device node now", uuid));
-  return kube::ReplicaEdits{std::move(*edits.guarded), std::move(gpu->second)};
-}
-
 }  // namespace
 
 KubeReplicas::KubeReplicas(const cli::KubeNodeOptions& options, KubeGpus& gpus,
@@ -36,8 +27,7 @@ KubeReplicas::KubeReplicas(const cli::KubeNodeOptions& options, KubeGpus& gpus,
       cdi_(cdi),
       warn_(std::move(warn)),
       share_by_(workload::parse_share_by(options.share_by).value_or(workload::ShareBy::kAuto)),
-      pages_({folder(options.state), options.cdi_folder,
-              [this](const std::string& uuid) { return edits_of(gpus_, uuid); }}) {}
+      pages_({folder(options.state), options.cdi_folder, [this] { return gpus_.edits(true); }}) {}
 
 Status KubeReplicas::share(const kube::ReplicaShare& share, const std::string& id,
                            kube::ContainerGrant* grant) {
@@ -52,26 +42,26 @@ Status KubeReplicas::share(const kube::ReplicaShare& share, const std::string& i
 
 Status KubeReplicas::guard(const kube::ReplicaShare& share, const std::string& id,
                            kube::ContainerGrant& grant) {
-  const auto fits = check_guard(share);
-  if (fits) {
-    DROVER_TRY(const auto made, pages_.make(id, limit_of(share), Clock::now()));
+  const auto edits = edits_for(share);
+  if (edits) {
+    DROVER_TRY(const auto made, pages_.make(id, limit_of(share), *edits, Clock::now()));
     kube::add_guard(share.uuid, made.name, grant);
     return {};
   }
   if (share_by_ == workload::ShareBy::kLimits)
-    return Failure(context(fits.error(), fmt::format("nobody can be held to the replica {}", id)));
-  warn_(fmt::format("the replica {} is counted, and nothing enforces it: {}", id, fits.error().message));
+    return Failure(context(edits.error(), fmt::format("nobody can be held to the replica {}", id)));
+  warn_(fmt::format("the replica {} is counted, and nothing enforces it: {}", id, edits.error().message));
   return {};
 }
 
-Status KubeReplicas::check_guard(const kube::ReplicaShare& share) const {
+Result<kube::GpuEdits> KubeReplicas::edits_for(const kube::ReplicaShare& share) const {
   if (cdi_ != kube::CdiSupport::kYes)
     return fail(ErrorKind::kUnsupported, "the container runtime is not known to do CDI");
   if (!share.memory_mib) return fail(ErrorKind::kUnsupported, "it is not known how much memory the GPU has");
   if (limit_of(share).bytes < workload::kMinGuarded)
     return fail(ErrorKind::kUnsupported, fmt::format("nothing holds programs to less than {} of a GPU",
                                                      format_bytes(workload::kMinGuarded)));
-  return edits_of(gpus_, share.uuid).map([](const auto&) {});
+  return gpus_.edits(true);
 }
 
 Status KubeReplicas::saw(const std::vector<kube::ContainerUse>& uses, Clock::time_point asked) {

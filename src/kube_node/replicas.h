@@ -43,7 +43,7 @@ class KubeReplicas {
 
  private:
   Status guard(const kube::ReplicaShare& share, const std::string& id, kube::ContainerGrant& grant);
-  Status check_guard(const kube::ReplicaShare& share) const;
+  Result<kube::GpuEdits> edits_for(const kube::ReplicaShare& share) const;
 
   KubeGpus& gpus_;
   KubeArrangements& arrangements_;

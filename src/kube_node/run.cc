@@ -330,8 +330,8 @@ class Node {
     const auto options = driver_options();
     auto driver = std::make_unique<kube::dra::Driver>(
         options, kube::dra::claims_at(api_, version),
-        kube::dra::slices_at(api_, version, options.driver, options.node), [this] { return gpus_.edits(); },
-        gpus_.mig_instances(), arrangements_);
+        kube::dra::slices_at(api_, version, options.driver, options.node),
+        [this](bool guarded) { return gpus_.edits(guarded); }, gpus_.mig_instances(), arrangements_);
     const std::lock_guard lock(mutex_);
     driver_ = std::move(driver);
     return {};

@@ -202,7 +202,7 @@ class PreparerSharingTest : public ::testing::Test {
                         .pool = "node1",
                         .source = claims,
                         .files = files,
-                        .edits = [] { return GpuEdits{{}, {}, {{"GPU-0", {}}}, {}}; },
+                        .edits = [](bool) { return GpuEdits{.of_gpu = {{"GPU-0", {}}}}; },
                         .sharing = sharing,
                         .warn = nullptr});
     preparer->set_gpus({{"gpu-0", {.uuid = "GPU-0"}}});

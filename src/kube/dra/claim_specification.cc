@@ -42,13 +42,6 @@ std::string visible_devices(const PreparedClaim& claim) {
   return uuids.empty() ? "void" : fmt::format("{}", fmt::join(uuids, ","));
 }
 
-/// For every container of the claim.
-Result<cdi::Edits> common_edits(const PreparedClaim& claim, const GpuEdits& edits, const std::string& pages) {
-  if (claim.limits.empty()) return edits.common;
-  if (!edits.guarded) return Failure(edits.guarded.error());
-  return guarded_edits(*edits.guarded, pages);
-}
-
 }  // namespace
 
 std::string cdi_vendor(const std::string& driver) {
@@ -64,8 +57,7 @@ Result<cdi::Specification> claim_specification(const std::string& driver, const 
   cdi::Specification specification;
   specification.kind = cdi_vendor(driver) + "/claim";
   specification.edits.environment = {"NVIDIA_VISIBLE_DEVICES=" + visible_devices(claim)};
-  DROVER_TRY(const auto common, common_edits(claim, edits, pages));
-  specification.edits.append(common);
+  specification.edits.append(claim.limits.empty() ? edits.common : guarded_edits(edits, pages));
   for (const auto& device : claim.devices) {
     const auto& known = device.mig ? edits.of_mig : edits.of_gpu;
     const auto found = known.find(device.mig ? device.allocated.device : device.uuid);

@@ -9,17 +9,9 @@
 #include "base/result.h"
 #include "cdi/specification.h"
 #include "kube/dra/book.h"
-#include "kube/guard_edits.h"
+#include "kube/gpu_edits.h"
 
 namespace drover::kube::dra {
-
-/// How containers are edited for GPUs now.
-struct GpuEdits {
-  cdi::Edits common;           ///< control devices and the driver's files, once for every container
-  Result<GuardEdits> guarded;  ///< the same with the guard before the driver; or why that cannot be
-  std::map<std::string, cdi::Edits> of_gpu;  ///< by UUID: its device node
-  std::map<std::string, cdi::Edits> of_mig;  ///< by the name of the MIG device, of those in the claim
-};
 
 /// "k8s.gpu.nvidia.com", and the kind "k8s.gpu.nvidia.com/claim", as NVIDIA's driver names them.
 std::string cdi_vendor(const std::string& driver);
@@ -33,7 +25,7 @@ std::string cdi_device_id(const std::string& driver, const std::string& uid, con
 /// image asks for. One that is all that its containers have names its GPUs instead. What is said of one GPU
 /// has the GPU's number in its name: DROVER_GPU_3_SHARE=0.5, DROVER_GPU_3_MEMORY=8589934592.
 ///
-/// A claim with limits brings the guard, and the pages of its own, which are in the folder `pages`.
+/// A claim with limits brings its own pages, which are in the folder `pages`; `edits` have the guard then.
 Result<cdi::Specification> claim_specification(const std::string& driver, const PreparedClaim& claim,
                                                const GpuEdits& edits, const std::string& pages);
 

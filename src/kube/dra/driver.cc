@@ -83,8 +83,7 @@ ClaimFolders files_of(const DriverOptions& options) {
 
 struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-       std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig,
-       std::shared_ptr<ClaimSharing> sharing)
+       FindEdits edits, std::shared_ptr<MigInstances> mig, std::shared_ptr<ClaimSharing> sharing)
       : options(std::move(given)),
         preparer({.driver = options.driver,
                   .pool = options.node,
@@ -263,8 +262,7 @@ struct Driver::Impl {
 };
 
 Driver::Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-               std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig,
-               std::shared_ptr<ClaimSharing> sharing)
+               FindEdits edits, std::shared_ptr<MigInstances> mig, std::shared_ptr<ClaimSharing> sharing)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(claims), std::move(slices), std::move(edits),
                                    std::move(mig), std::move(sharing))) {}
 

@@ -64,7 +64,7 @@ class Driver {
   /// time.
   /// `mig` may be null where no GPU is in MIG mode, and `sharing` where nothing is arranged on the machine.
   Driver(DriverOptions options, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
-         std::function<Result<GpuEdits>()> edits, std::shared_ptr<MigInstances> mig = nullptr,
+         FindEdits edits, std::shared_ptr<MigInstances> mig = nullptr,
          std::shared_ptr<ClaimSharing> sharing = nullptr);
   /// Waits for calls that are under way. The slices stay: a driver that starts again finds its claims as they
   /// were.

@@ -100,9 +100,10 @@ class DriverTest : public ::testing::Test {
       taken = uuids;
       return {};
     };
-    driver = std::make_unique<Driver>(options, claims, slices, [this] {
+    driver = std::make_unique<Driver>(options, claims, slices, [this](bool guarded) {
       if (auto* hook = while_preparing.exchange(nullptr)) (*hook)();
-      GpuEdits edits{.guarded = GuardEdits{.program = "/hook"}};
+      GpuEdits edits;
+      if (guarded) edits.guard.program = "/hook";
       for (int i = 0; i < 4; ++i)
         edits.of_gpu[kube::testing::uuid(i)].device_nodes = {
             {.path = "/dev/nvidia" + std::to_string(i), .type = "c", .major = 195, .minor = i}};
@@ -490,7 +491,8 @@ TEST_F(DriverTest, TellsOfTheHealthOfDevices) {
 TEST(DriverNames, AreRefusedWhenTheyAreNone) {
   FakeTree tree;
   Driver driver({.node = "Not A Node", .kubelet_folder = tree / "kubelet", .cdi_folder = tree / "cdi"},
-                std::make_shared<FakeClaims>(), std::make_shared<FakeSlices>(), [] { return GpuEdits(); });
+                std::make_shared<FakeClaims>(), std::make_shared<FakeSlices>(),
+                [](bool) { return GpuEdits(); });
   driver.update(machine_view(1));
   EXPECT_TRUE(soon([&] { return !driver.state().slices.empty(); }));
   EXPECT_THAT(driver.state().slices, HasSubstr("'Not A Node'"));

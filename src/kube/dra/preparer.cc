@@ -133,9 +133,7 @@ Result<std::vector<share::Limit>> Preparer::guarded_limits(const PreparedClaim& 
   if (options_.share_by == workload::ShareBy::kNone) return std::vector<share::Limit>();
   DROVER_TRY(auto limits, limits_of(claim, *gpus(), workload::kMinGuarded));
   if (limits.empty()) return limits;
-  DROVER_TRY(const auto edits, options_.edits());
-  if (!edits.guarded) return Failure(edits.guarded.error());
-  return limits;
+  return options_.edits(true).map([&](const auto&) { return std::move(limits); });
 }
 
 Result<PreparedClaim> Preparer::commit(PreparedClaim claim) {
@@ -187,7 +185,7 @@ Status Preparer::check_places(const PreparedClaim& claim) const {
 }
 
 Result<std::string> Preparer::specification_of(const PreparedClaim& claim) const {
-  DROVER_TRY(auto edits, options_.edits());
+  DROVER_TRY(auto edits, options_.edits(!claim.limits.empty()));
   for (const auto& device : claim.devices) {
     if (!device.mig || !options_.mig) continue;
     DROVER_TRY(edits.of_mig[device.allocated.device],

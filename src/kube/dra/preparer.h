@@ -74,7 +74,7 @@ struct PreparerOptions {
   std::shared_ptr<ClaimSource> source;
   std::shared_ptr<ClaimFiles> files;
   /// Called while others wait.
-  std::function<Result<GpuEdits>()> edits;
+  FindEdits edits;
   std::shared_ptr<MigInstances> mig = nullptr;            ///< may be absent, where no GPU is in MIG mode
   std::shared_ptr<ClaimSharing> sharing = nullptr;        ///< may be absent: then nothing can be arranged
   workload::ShareBy share_by = workload::ShareBy::kAuto;  ///< what keeps claims to their shares

@@ -89,7 +89,7 @@ class PreparerMigTest : public ::testing::Test {
                                                           .pool = "node1",
                                                           .source = claims,
                                                           .files = files,
-                                                          .edits = [] { return GpuEdits(); },
+                                                          .edits = [](bool) { return GpuEdits(); },
                                                           .mig = mig,
                                                           .warn = nullptr});
     preparer->set_gpus({{"small", {"GPU-0", std::nullopt, kSmall}},

@@ -28,21 +28,21 @@ std::string gpu_uuid(int gpu) {
   return "GPU-" + std::to_string(gpu);
 }
 
-GpuEdits some_edits() {
+GpuEdits some_edits(bool guarded) {
   GpuEdits edits;
   edits.common.device_nodes = {{.path = "/dev/nvidiactl"}};
   for (int i = 0; i < kGpus; ++i)
     edits.of_gpu[gpu_uuid(i)].device_nodes = {{.path = "/dev/nvidia" + std::to_string(i)}};
   const cdi::Mount guard{"/state/guard", "/usr/lib/libcuda.so.1", "", {}};
-  edits.guarded = GuardEdits{edits.common, {guard}, "/state/hook"};
-  edits.guarded->common.mounts = {guard};
+  if (!guarded) return edits;
+  edits.guard = {{guard}, "/state/hook"};
+  edits.common.mounts = {guard};
   return edits;
 }
 
-Result<GpuEdits> edits_of(bool unfit) {
-  auto edits = some_edits();
-  if (unfit) edits.guarded = fail(ErrorKind::kUnsupported, "the driver has no such name");
-  return edits;
+Result<GpuEdits> edits_of(bool guarded, bool unfit) {
+  if (guarded && unfit) return fail(ErrorKind::kUnsupported, "the driver has no such name");
+  return some_edits(guarded);
 }
 
 std::unique_ptr<Preparer> preparer_over(std::shared_ptr<FakeClaims> claims,
@@ -52,7 +52,7 @@ std::unique_ptr<Preparer> preparer_over(std::shared_ptr<FakeClaims> claims,
   options.pool = "node1";
   options.source = std::move(claims);
   options.files = std::move(files);
-  options.edits = [unfit] { return edits_of(unfit); };
+  options.edits = [unfit](bool guarded) { return edits_of(guarded, unfit); };
   auto preparer = std::make_unique<Preparer>(std::move(options));
   std::map<std::string, NodeGpu> gpus;
   for (int i = 0; i < kGpus; ++i) gpus["gpu-" + std::to_string(i)] = {gpu_uuid(i), 80LL << 30};
@@ -319,7 +319,7 @@ TEST_F(PreparerTest, TakesNoMoreThanIsPreparedWhenTheCheckpointIsLost) {
                   .pool = "node1",
                   .source = claims,
                   .files = files,
-                  .edits = [] { return some_edits(); },
+                  .edits = some_edits,
                   .take = [&](const std::set<std::string>& uuids) -> Status {
                     taken = uuids;
                     return {};

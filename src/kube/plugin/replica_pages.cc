@@ -66,7 +66,7 @@ Status ReplicaPages::take_up(Clock::time_point now) {
 }
 
 Result<GuardedReplica> ReplicaPages::make(const std::string& id, const share::Limit& limit,
-                                          Clock::time_point now) {
+                                          const GpuEdits& edits, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   for (auto& [name, known] : known_)
     known.is_past = known.is_past || (known.replica.id == id && known.was_started);
@@ -74,18 +74,20 @@ Result<GuardedReplica> ReplicaPages::make(const std::string& id, const share::Li
   const GuardedReplica replica{name, id, limit, pages_.path(name)};
   known_[name] = {.replica = replica, .made = now};
   DROVER_CHECK_OK(pages_.keep(name, {limit}));
-  DROVER_CHECK_OK(write(replica, options_.edits(limit.gpu)));
+  DROVER_CHECK_OK(write(replica, edits));
   return replica;
 }
 
-Status ReplicaPages::write(const GuardedReplica& replica, Result<ReplicaEdits> edits) const {
-  if (!edits) return Failure(std::move(edits).error());
+Status ReplicaPages::write(const GuardedReplica& replica, const GpuEdits& edits) const {
+  const auto gpu = edits.of_gpu.find(replica.limit.gpu);
+  if (gpu == edits.of_gpu.end())
+    return fail(ErrorKind::kNotFound, fmt::format("GPU {} has no device node now", replica.limit.gpu));
   cdi::Specification made;
   made.kind = kReplicaCdiKind;
   // The device of the container's set, which stands behind it, says more.
   made.edits.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
-  made.edits.append(guarded_edits(edits->guard, replica.pages));
-  made.devices.push_back({replica.name, {}, std::move(edits->gpu)});
+  made.edits.append(guarded_edits(edits, replica.pages));
+  made.devices.push_back({replica.name, {}, gpu->second});
   made.version = cdi::required_version(made);
   return specifications_.write(replica.name, cdi::write_specification(made));
 }
@@ -95,20 +97,19 @@ Status ReplicaPages::start(const std::string& id) {
   for (auto& [name, known] : known_) {
     if (known.replica.id != id || known.is_past) continue;
     known.was_started = true;
-    DROVER_CHECK_OK(write(known.replica, options_.edits(known.replica.limit.gpu)));
+    DROVER_TRY(const auto edits, options_.edits());
+    DROVER_CHECK_OK(write(known.replica, edits));
   }
   return {};
 }
 
 Status ReplicaPages::restore() const {
   const std::lock_guard lock(mutex_);
+  if (known_.empty()) return {};
+  DROVER_TRY(const auto edits, options_.edits());
   Status outcome;
-  std::map<std::string, Result<ReplicaEdits>> edits;  // by GPU: the driver's files are looked for once
-  for (const auto& [name, known] : known_) {
-    const auto& gpu = known.replica.limit.gpu;
-    if (!edits.contains(gpu)) edits.emplace(gpu, options_.edits(gpu));
-    if (auto written = write(known.replica, edits.at(gpu)); !written) outcome = std::move(written);
-  }
+  for (const auto& [name, known] : known_)
+    if (auto written = write(known.replica, edits); !written) outcome = std::move(written);
   return outcome;
 }
 

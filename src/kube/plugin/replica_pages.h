@@ -21,7 +21,7 @@
 
 #include "base/result.h"
 #include "cdi/specification_folder.h"
-#include "kube/guard_edits.h"
+#include "kube/gpu_edits.h"
 #include "share/page_folders.h"
 
 namespace drover::kube {
@@ -36,12 +36,6 @@ struct GuardedReplica {
   bool operator==(const GuardedReplica&) const = default;
 };
 
-/// What such a container gets besides its pages.
-struct ReplicaEdits {
-  GuardEdits guard;
-  cdi::Edits gpu;
-};
-
 class ReplicaPages {
  public:
   using Clock = std::chrono::steady_clock;
@@ -49,16 +43,17 @@ class ReplicaPages {
   static constexpr std::chrono::seconds kPatience{60};
 
   struct Options {
-    std::string folder;      ///< of pages
-    std::string cdi_folder;  ///< of specifications
-    std::function<Result<ReplicaEdits>(const std::string& uuid)> edits;
+    std::string folder;                       ///< of pages
+    std::string cdi_folder;                   ///< of specifications
+    std::function<Result<GpuEdits>()> edits;  ///< of guarded containers, as they are now
   };
   explicit ReplicaPages(Options options);
 
   /// What an earlier process has left. Before anything else is called.
   Status take_up(Clock::time_point now);
   /// New pages for a container that is about to get the replica.
-  Result<GuardedReplica> make(const std::string& id, const share::Limit& limit, Clock::time_point now);
+  Result<GuardedReplica> make(const std::string& id, const share::Limit& limit, const GpuEdits& edits,
+                              Clock::time_point now);
   /// A container with the replica is about to start: its device is there.
   Status start(const std::string& id);
   /// All devices are there, and bring what they would bring now.
@@ -76,7 +71,7 @@ class ReplicaPages {
     bool was_started = false;  ///< a container with the replica, since then
     bool is_past = false;      ///< of an earlier pod
   };
-  Status write(const GuardedReplica& replica, Result<ReplicaEdits> edits) const;
+  Status write(const GuardedReplica& replica, const GpuEdits& edits) const;
   Status remove(const std::string& name);
 
   const Options options_;

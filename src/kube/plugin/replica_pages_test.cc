@@ -28,16 +28,17 @@ class ReplicaPagesTest : public ::testing::Test {
   ReplicaPagesTest() { start(); }
   /// As after kill -9.
   void start() {
-    pages_.emplace(ReplicaPages::Options{tree_ / "replicas", tree_ / "cdi", [](const std::string& gpu) {
-                                           ReplicaEdits edits;
-                                           edits.guard.program = "/state/hook";
-                                           edits.gpu.device_nodes.push_back({.path = "/dev/" + gpu});
-                                           return edits;
-                                         }});
+    pages_.emplace(ReplicaPages::Options{tree_ / "replicas", tree_ / "cdi", [] { return edits(); }});
     ASSERT_TRUE(pages_->take_up(now_));
   }
+  static GpuEdits edits() {
+    GpuEdits edits;
+    edits.guard.program = "/state/hook";
+    edits.of_gpu[uuid(0)].device_nodes.push_back({.path = "/dev/" + uuid(0)});
+    return edits;
+  }
   GuardedReplica make(const std::string& id) {
-    const auto made = pages_->make(id, {uuid(0), 10ULL << 30, 250}, now_);
+    const auto made = pages_->make(id, {uuid(0), 10ULL << 30, 250}, edits(), now_);
     EXPECT_TRUE(made) << to_string(made.error());
     return made.value_or(GuardedReplica{});
   }
@@ -151,11 +152,13 @@ TEST_F(ReplicaPagesTest, ThoseOfEarlierPodsGoWhenTheReplicaIsNeverFree) {
   EXPECT_THAT(names(), ElementsAre(last.name));
 }
 
-TEST_F(ReplicaPagesTest, WithoutAGuardNothingIsGiven) {
-  ReplicaPages pages({tree_ / "other", tree_ / "cdi", [](const std::string&) -> Result<ReplicaEdits> {
+TEST_F(ReplicaPagesTest, WithoutAGpuOrAGuardNothingStarts) {
+  ReplicaPages pages({tree_ / "other", tree_ / "cdi", []() -> Result<GpuEdits> {
                         return fail(ErrorKind::kUnsupported, "the driver has no such name");
                       }});
-  EXPECT_FALSE(pages.make(id_, {uuid(0), 10ULL << 30, 250}, now_));
+  EXPECT_FALSE(pages.make(id_, {uuid(1), 10ULL << 30, 250}, edits(), now_));
+  ASSERT_TRUE(pages.make(id_, {uuid(0), 10ULL << 30, 250}, edits(), now_));
+  EXPECT_FALSE(pages.start(id_));
 }
 
 }  // namespace
