@@ -107,7 +107,7 @@ class Shares:
 
     def series(self, name):
         require_parser()
-        page = self.node.exec("curl", "-s", f"http://{ADDRESS}/metrics").stdout
+        page = self.node.exec("curl", "-s", "--retry", 10, "--retry-connrefused", f"http://{ADDRESS}/metrics").stdout
         return parse(page).get(name, [])
 
     def charged(self):

@@ -22,7 +22,7 @@ class CudaPythonTest(test_guard.SharesTest):
                                   gpu_share="8GiB", **how)
 
     def test_they_run_unchanged_and_a_full_share_is_their_own_exception(self):
-        for role in ("bindings", "numba"):
+        for role in ("bindings", "core", "numba", "tinygrad"):
             with self.subTest(role):
                 said, status = self.run_to_end(role, 2 * SHARE << 20)
                 self.assertEqual(status, 0, said)

@@ -72,16 +72,37 @@ def numba(fill):
     return found
 
 
+def _must(answer):
+    """What a function of cuda-bindings says besides its error."""
+    if int(answer[0]) != 0:
+        raise MemoryError(f"{answer[0].name}: out of memory" if int(answer[0]) == 2 else str(answer[0]))
+    return answer[1] if len(answer) == 2 else answer[1:]
+
+
 def bindings(fill):
     from cuda.bindings import driver
+    _must(driver.cuInit(0))
+    context = _must(driver.cuDevicePrimaryCtxRetain(_must(driver.cuDeviceGet(0))))
+    _must(driver.cuCtxSetCurrent(context))
+    free, total = _must(driver.cuMemGetInfo())
+    return {"free": free, "total": total, "step_ms": None, **_fill(fill, lambda size: _must(driver.cuMemAlloc(size)))}
 
-    def must(answer):
-        if int(answer[0]) != 0:
-            raise MemoryError(f"{answer[0].name}: out of memory" if int(answer[0]) == 2 else str(answer[0]))
-        return answer[1] if len(answer) == 2 else answer[1:]
 
-    must(driver.cuInit(0))
-    context = must(driver.cuDevicePrimaryCtxRetain(must(driver.cuDeviceGet(0))))
-    must(driver.cuCtxSetCurrent(context))
-    free, total = must(driver.cuMemGetInfo())
-    return {"free": free, "total": total, "step_ms": None, **_fill(fill, lambda size: must(driver.cuMemAlloc(size)))}
+def core(fill):
+    """From a pool, in the order of a stream."""
+    from cuda.bindings import driver
+    from cuda.core import Device
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    free, total = _must(driver.cuMemGetInfo())
+    return {"free": free, "total": total, "step_ms": None, **_fill(fill, lambda size: device.memory_resource.allocate(size, stream=stream))}
+
+
+def tinygrad(fill):
+    from cuda.bindings import driver
+    from tinygrad import Device, dtypes
+    from tinygrad.device import Buffer
+    Device["CUDA"].synchronize()
+    free, total = _must(driver.cuMemGetInfo())
+    return {"free": free, "total": total, "step_ms": None, **_fill(fill, lambda size: Buffer("CUDA", size, dtypes.uint8).allocate())}

@@ -35,7 +35,9 @@ def torch(settings=None):
 
 CHECKS = [
     Check("cuda-bindings", "Does cuda-bindings run under the guard?", 40, framework("cuda.bindings", "bindings"), "A15"),
+    Check("cuda-core", "Does cuda-core, from a pool?", 40, framework("cuda.core", "core"), "A15"),
     Check("numba-cuda", "Does numba-cuda?", 60, framework("numba.cuda", "numba"), "A15"),
+    Check("tinygrad", "Does tinygrad?", 60, framework("tinygrad", "tinygrad"), "A15"),
     Check("torch", "Does PyTorch?", 90, torch(), "A15"),
     Check("torch-async", "PyTorch with cudaMallocAsync?", 90, torch("backend:cudaMallocAsync"), "A15"),
     Check("torch-expandable", "PyTorch with expandable segments?", 90, torch("expandable_segments:True"), "A15"),
