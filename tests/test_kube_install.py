@@ -9,6 +9,7 @@ import unittest
 
 import drover
 import kube
+from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
 from kube_install import CHART, IMAGE, PACKAGING, PATIENCE, VALUES, Helm, make_image
 from kube_node import GPU, SEES, gpu_pod, gpus_in
@@ -18,6 +19,7 @@ from test_kube_claims import DRIVER, claim, claiming, request
 NAMESPACE, ACCOUNT = "gpus", "drover"
 STATE = "/var/lib/kubelet/plugins/drover"
 PROFILE = "dgx-a100"
+SHARES_SINCE = (1, 36)
 SIMULATOR = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-{os.getpid()}"
 AUDITED = {"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")}
@@ -111,6 +113,8 @@ class InstalledTest(kube.ClusterTest):
 
 
 class SimulatedTest(InstalledTest):
+    values = {**InstalledTest.values, "claimSharing": "memory"}
+
     @classmethod
     def setUpClass(cls):
         # An earlier test's pods have asked on while their account was being removed.
@@ -134,8 +138,17 @@ class SimulatedTest(InstalledTest):
         self.run_pod(claiming(kube.pod("claiming", *SEES), claim_name="two"))
         self.assertEqual(len(gpus_in(self.cluster.logs("claiming"))), 2)
 
+    def run_sharing(self, name, node):
+        """A pod with a part of a GPU of that node; returns what its claim's status says of the part, when it does."""
+        self.addCleanup(self.cluster.delete, "resourceclaim", name)
+        self.cluster.apply(claim(name, [request(capacity={"requests": {"memory": "10Gi"}})]))
+        self.run_pod(claiming(kube.pod(name, *SEES, node=node), claim_name=name))
+        return wait_for(lambda: self.cluster.get("resourceclaim", name)["status"].get("devices"), lambda: f"a status; {self.logs()}")
+
     def test_no_more_is_allowed_than_is_used(self):
         self.test_claims_are_served()
+        if KUBERNETES_MINOR >= SHARES_SINCE:
+            self.run_sharing("sharing", self.cluster.nodes[0].name)
         self.run_pod(gpu_pod("limited", {GPU: 1}))  # is told which it has
         leftover = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **self.slices()[0], "metadata": {"name": "leftover"}}
         leftover["spec"]["pool"]["generation"] = 0
@@ -154,6 +167,9 @@ class SimulatedTest(InstalledTest):
                                                             f"{self.logs()}", PATIENCE)
         rules = self.cluster.get("clusterrole", "drover")["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+        granted.remove(("resourceclaims/driver", "associated-node:patch"))  # what is asked for with the status, and stands in no log
+        if KUBERNETES_MINOR < SHARES_SINCE:
+            granted.remove(("resourceclaims/status", "patch"))
         wait_for(lambda: self.used() == granted, lambda: f"{granted} to be used: {self.used()}; {self.logs()}")
 
     def used(self):
@@ -195,6 +211,45 @@ class SimulatedTest(InstalledTest):
         self.assertEqual(self.tried(bound, "delete", "resourceslice", mine), "")
         self.assertIn(f"may not write slices of node {second}", self.tried(bound, "delete", "resourceslice", other))
         self.assertIn("names no node", self.tried(unbound, "delete", "resourceslice", mine))
+
+    @unittest.skipIf(KUBERNETES_MINOR < SHARES_SINCE, "parts of devices are given since 1.36")
+    def test_a_node_s_pod_may_tell_of_no_devices_but_its_own_node_s(self):
+        first, second = (node.name for node in self.cluster.nodes)
+        told = {node: self.run_sharing(f"part-{node}", node) for node in (first, second)}
+        self.assertEqual([(entry["pool"], entry["data"]["tier"]) for entry in told[first] + told[second]], [(first, "guarded"), (second, "guarded")])
+        bound, unbound = self.account_of_pod_on(first), self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
+
+        def tried(account, node, status):
+            return self.tried(account, "patch", "resourceclaim", f"part-{node}", f"--namespace={self.cluster.namespace}", "--subresource=status",
+                              "--type=merge", "--patch", json.dumps({"status": status}))
+
+        lies = {node: {"devices": [{**told[node][0], "data": {"tier": "hard"}}]} for node in (first, second)}
+        self.assertEqual(tried(bound, first, lies[first]), "", "of its own node it says what it likes")
+        for account, node, status in ((bound, second, lies[second]), (bound, second, {"devices": None}), (bound, first, {"allocation": None}),
+                                      (bound, first, {"reservedFor": None}), (unbound, first, lies[first])):
+            self.assertIn("forbidden", tried(account, node, status).lower())
+        # Not even with rights that it should not have, and that Kubernetes before 1.36 does not know.
+        self.allow("everything", [{"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceclaims/status", "resourceclaims/binding",
+                                                                                  "resourceclaims/driver"], "verbs": ["*"]}])
+        wait_for(lambda: "tells of the devices of its own node" in tried(bound, second, lies[second]), "the rights to be known")
+        for status in ({"devices": None}, {"allocation": None, "reservedFor": None, "devices": None}, {"reservedFor": None}):
+            self.assertIn("tells of the devices of its own node", tried(bound, second, status))
+        self.assertIn("tells of the devices of its own node", tried(bound, first, {"reservedFor": None}))
+        self.assertIn("names no node", tried(unbound, first, lies[first]))
+        self.assertIn("the status of claims, and nothing else", self.tried(bound, "delete", "resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}"))
+        self.assertIn("the status of claims, and nothing else", self.tried(bound, "label", "resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}", "a=b"))
+        self.assertEqual(tried(bound, first, lies[first]), "")
+
+    def allow(self, name, rules):
+        """The account has these rights too, for one test."""
+        group = "rbac.authorization.k8s.io"
+        self.cluster.apply([
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}]}])
+        for kind in ("clusterrolebinding", "clusterrole"):
+            self.addCleanup(self.cluster.delete, kind, name)
 
     def test_a_node_s_pod_may_write_nothing_but_the_gpus_of_its_own_node_s_pods(self):
         first, second = (node.name for node in self.cluster.nodes)
