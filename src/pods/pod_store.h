@@ -33,6 +33,9 @@ class PodStore {
   /// The claim that a pod of make() waits for, if it needs one, with the pod among its owners. kUnavailable
   /// as long as another one of its name is on its way out; kUnsupported when this API server keeps no shares.
   Status ensure_claim(const nlohmann::json& pod);
+  /// What its node says of the pod's shares of GPUs (gpu/share_tier.h), in its claim; "" where it has none,
+  /// and while nothing is said. Waits a moment for that: a node says it while the pod starts.
+  std::string tier_of(const PodView& pod, const std::stop_token& stop);
   /// What stands there now; none: nothing.
   Result<std::optional<nlohmann::json>> look(const kube::ObjectPath& path);
   /// Its container is told to end, and killed after the time that the pod says, or at once. None: it is gone.

@@ -108,6 +108,25 @@ TEST_F(PodClaimTest, OfAGroupIsOneAndAllMembersOwnIt) {
   EXPECT_EQ(api_.list({kClaims, "drover-bob"})->items.size(), 1U);
 }
 
+TEST_F(PodClaimTest, SaysByWhatTheNodeKeepsItToItsShare) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  bind();
+  // The node says so a little later than the container starts.
+  const auto devices = json::array({{{"driver", "gpu.nvidia.com"}, {"data", {{"tier", "guarded"}}}}});
+  const auto name = claims().at(0)["metadata"]["name"].get<std::string>();
+  run();
+  ASSERT_TRUE(api_.patch({kClaims, "drover-ann", name}, kube::PatchType::kMerge,
+                         {{"status", {{"devices", devices}}}}));
+  EXPECT_THAT(told_.lines(2), Contains("started t guarded"));
+}
+
+TEST_F(PodClaimTest, NobodyWaitsLongForANodeThatDoesNotSayIt) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  bind();
+  run();
+  EXPECT_THAT(told_.lines(2), Contains("started t"));
+}
+
 TEST_F(PodClaimTest, IsMadeInAnotherLifeOrWhenSomebodyHasRemovedIt) {
   ASSERT_TRUE(pods_->launch(launch_of("t", "demo")));
   pods_.reset();
