@@ -173,12 +173,12 @@ class MemoryTest(GuardedClaimsTest):
         container = self.cluster.get("pod", "greedy")["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
         place, = self.node.exec("sh", "-c", f"grep -l {container} /proc/[0-9]*/cgroup").stdout.split()
         pid = int(place.split("/")[2])
-        end = self.node.popen(["tail", f"--pid={pid}", "--sleep-interval=0.01", "--follow", "/dev/null"])
+        end = self.node.run_inside(["tail", f"--pid={pid}", "--sleep-interval=0.01", "--follow", "/dev/null"], name="end")
         self.addCleanup(self.set_faults, {})
         wait_for(lambda: self.tiers() == {("greedy", "guarded")}, lambda: f"it to be looked at: {self.tiers()}")
         self.set_faults({self.uuid_of("gpu-0"): {"processes": [{"pid": pid, "memory_mib": SHARE + 4 * GIB}]}})
         began = time.time()
-        end.wait(ENDED)
+        wait_for(lambda: not end.running(), lambda: f"its end; {self.agent.tail()}", pause=0.005)
         ended = time.time() - began
         seen = self.seen_at("greedy") - began
         print(f"over its share by 4 GiB: seen after {seen * 1000:.0f} ms, ended after {ended * 1000:.0f} ms")

@@ -212,8 +212,9 @@ struct Driver::Impl {
 
   Status recover() {
     DROVER_CHECK_OK(preparer.recover());
+    DROVER_CHECK_OK(preparer.restore());
     for (const auto& [uid, claim] : preparer.book()) statuses.prepared(claim.reference);
-    return preparer.restore();
+    return {};
   }
 
   bool publish(View now) {
