@@ -142,7 +142,9 @@ class SimulatedTest(InstalledTest):
         """A pod with a part of a GPU of that node; returns what its claim's status says of the part, when it does."""
         self.addCleanup(self.cluster.delete, "resourceclaim", name)
         self.cluster.apply(claim(name, [request(capacity={"requests": {"memory": "10Gi"}})]))
-        self.run_pod(claiming(kube.pod(name, *SEES, node=node), claim_name=name))
+        pod = claiming(kube.pod(name, *SEES), claim_name=name)
+        pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}  # whoever names its node has no scheduler that gives it the claim
+        self.run_pod(pod)
         return wait_for(lambda: self.cluster.get("resourceclaim", name)["status"].get("devices"), lambda: f"a status; {self.logs()}")
 
     def test_no_more_is_allowed_than_is_used(self):
@@ -195,13 +197,16 @@ class SimulatedTest(InstalledTest):
         done = self.cluster.kubectl(*words, "--dry-run=server", f"--kubeconfig={account}", check=False)
         return done.stderr if done.returncode != 0 else ""
 
-    def patched(self, account, pod, patch):
-        """kubectl's other commands look at the pod first, which the account may not."""
-        applied = {"apiVersion": "v1", "kind": "Pod", **patch}
-        applied["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
-        done = self.cluster.kubectl("apply", "--server-side", "--field-manager=drover", "--force-conflicts", "--validate=false", "--filename=-", "--dry-run=server",
-                                    f"--kubeconfig={account}", input=json.dumps(applied), check=False)
+    def applied(self, account, thing, *options, manager="drover"):
+        """kubectl's other commands look at it first, which the account may not."""
+        done = self.cluster.kubectl("apply", "--server-side", f"--field-manager={manager}", "--force-conflicts", "--validate=false", "--filename=-",
+                                    "--dry-run=server", f"--kubeconfig={account}", *options, input=json.dumps(thing), check=False)
         return done.stderr if done.returncode != 0 else ""
+
+    def patched(self, account, pod, patch):
+        thing = {"apiVersion": "v1", "kind": "Pod", **patch}
+        thing["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
+        return self.applied(account, thing)
 
     def test_a_node_s_pod_may_not_write_slices_of_another_node(self):
         first, second = (node.name for node in self.cluster.nodes)
@@ -219,26 +224,31 @@ class SimulatedTest(InstalledTest):
         self.assertEqual([(entry["pool"], entry["data"]["tier"]) for entry in told[first] + told[second]], [(first, "guarded"), (second, "guarded")])
         bound, unbound = self.account_of_pod_on(first), self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
 
-        def tried(account, node, status):
-            return self.tried(account, "patch", "resourceclaim", f"part-{node}", f"--namespace={self.cluster.namespace}", "--subresource=status",
-                              "--type=merge", "--patch", json.dumps({"status": status}))
+        def tried(account, node, manager="somebody", **status):
+            thing = {"apiVersion": kube.RESOURCE_API, "kind": "ResourceClaim", "status": status,
+                     "metadata": {"name": f"part-{node}", "namespace": self.cluster.namespace}}
+            return self.applied(account, thing, "--subresource=status", manager=manager)
 
-        lies = {node: {"devices": [{**told[node][0], "data": {"tier": "hard"}}]} for node in (first, second)}
-        self.assertEqual(tried(bound, first, lies[first]), "", "of its own node it says what it likes")
-        for account, node, status in ((bound, second, lies[second]), (bound, second, {"devices": None}), (bound, first, {"allocation": None}),
-                                      (bound, first, {"reservedFor": None}), (unbound, first, lies[first])):
-            self.assertIn("forbidden", tried(account, node, status).lower())
-        # Not even with rights that it should not have, and that Kubernetes before 1.36 does not know.
-        self.allow("everything", [{"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceclaims/status", "resourceclaims/binding",
-                                                                                  "resourceclaims/driver"], "verbs": ["*"]}])
-        wait_for(lambda: "tells of the devices of its own node" in tried(bound, second, lies[second]), "the rights to be known")
-        for status in ({"devices": None}, {"allocation": None, "reservedFor": None, "devices": None}, {"reservedFor": None}):
-            self.assertIn("tells of the devices of its own node", tried(bound, second, status))
-        self.assertIn("tells of the devices of its own node", tried(bound, first, {"reservedFor": None}))
-        self.assertIn("names no node", tried(unbound, first, lies[first]))
-        self.assertIn("the status of claims, and nothing else", self.tried(bound, "delete", "resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}"))
-        self.assertIn("the status of claims, and nothing else", self.tried(bound, "label", "resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}", "a=b"))
-        self.assertEqual(tried(bound, first, lies[first]), "")
+        lie = {node: [{**told[node][0], "data": {"tier": "hard"}}] for node in (first, second)}
+        self.assertEqual(tried(bound, first, devices=lie[first]), "", "of its own node it says what it likes")
+        another = [{"resource": "pods", "name": "another", "uid": "another"}]
+        attacks = ((second, {"devices": lie[second]}), (second, {"manager": f"drover/{DRIVER}/{second}"}), (first, {"reservedFor": another}),
+                   (first, {"devices": lie[first], "reservedFor": another}), (second, {"reservedFor": another}))
+        for node, attack in attacks:
+            self.assertIn("forbidden", tried(bound, node, **attack).lower(), attack)
+        self.assertIn("forbidden", tried(unbound, first, devices=lie[first]).lower())
+        # Not even with rights that it should not have, and that Kubernetes before 1.36 does not ask for.
+        self.allow("everything", [{"apiGroups": ["resource.k8s.io"], "verbs": ["*"], "resources": [
+            f"resourceclaims{part}" for part in ("", "/status", "/binding", "/driver")]}])
+        refusal = "tells of the devices of its own node, and of nothing else"
+        wait_for(lambda: refusal in tried(bound, second, devices=lie[second]), lambda: f"the rights to be known: {tried(bound, second, devices=lie[second])}")
+        for node, attack in attacks:
+            self.assertIn(refusal, tried(bound, node, **attack), attack)
+        self.assertIn("names no node", tried(unbound, first, devices=lie[first]))
+        where = ("resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}")
+        for words in (("delete", *where), ("label", *where, "a=b")):
+            self.assertIn("writes the status of claims, and nothing else", self.tried(bound, *words))
+        self.assertEqual(tried(bound, first, devices=lie[first]), "")
 
     def allow(self, name, rules):
         """The account has these rights too, for one test."""
