@@ -16,6 +16,7 @@ namespace drover {
 namespace {
 
 constexpr std::chrono::seconds kRuntimePatience{2};
+constexpr std::size_t kMostVerdicts = 1000;  ///< that wait
 
 bool is_same(const share::Shares& one, const share::Shares& other) {
   return std::tie(one.gpus, one.allowances, one.guarded) ==
@@ -33,6 +34,8 @@ KubeShares::KubeShares(const cli::KubeNodeOptions& options, KubeGpus& gpus,
       watch_([this] { return gpus_.nvml(); }, punishment_of(options.share_offence),
              [this](std::vector<share::Verdict> verdicts) {
                const std::lock_guard lock(mutex_);
+               // While the runtime does not answer. Whoever still holds too much is told of again.
+               if (verdicts_.size() >= kMostVerdicts) return;
                std::ranges::move(verdicts, std::back_inserter(verdicts_));
                news_.notify_all();
              }) {}

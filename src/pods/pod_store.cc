@@ -21,7 +21,7 @@ const kube::Resource kSecrets = {"", "v1", "secrets"};
 /// Who deletes a namespace, and makes one of its name, waits so long for tasks that last.
 constexpr std::chrono::seconds kNameSpaceFresh{30};
 constexpr int kTierLooks = 5;  ///< whoever does not say it by then, as drivers of others, is not waited for
-constexpr std::chrono::milliseconds kTierPause{200}, kTierPatience{1000};
+constexpr std::chrono::milliseconds kTierPause{200}, kTierPatience{1000}, kTierFresh{10'000};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
 Result<std::optional<json>> there(Result<json> answer) {
@@ -123,7 +123,9 @@ Status PodStore::ensure_claim(const json& pod) {
 std::string PodStore::tier_of(const PodView& pod, const std::stop_token& stop) {
   const kube::ApiRequest request{
       .verb = "get", .path = {kClaims, pod.name_space, pod.claim}, .patience = kTierPatience};
-  for (int look = 0; look < kTierLooks && !pod.claim.empty(); ++look) {
+  const bool is_fresh = pod.started_at && wall_clock() - *pod.started_at < kTierFresh;
+  const int looks = pod.claim.empty() ? 0 : is_fresh ? kTierLooks : 1;
+  for (int look = 0; look < looks; ++look) {
     if (look > 0 && !pause(kTierPause, stop)) break;
     const auto claim = api_.send(request, stop);
     if (!claim || !asks_for_shares(*claim)) break;

@@ -46,7 +46,7 @@ gpu::TaskOf container_by_cgroup(const std::vector<RunningContainer>& running);
 class Newcomers {
  public:
   static constexpr int kLooks = 5;
-  static constexpr std::size_t kMost = 1000;  ///< that are remembered
+  static constexpr std::size_t kMost = 200;  ///< that are remembered
 
   /// One that was looked at is in these control groups. Whether that is new.
   bool see(std::string_view cgroups);
