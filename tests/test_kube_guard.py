@@ -1,9 +1,11 @@
 """Claims of a part of a GPU that hold: pods of a real kubelet see their share as the whole card, and get no more of it. The GPUs are
 simulated; what refuses programs is the guard's libraries, which the claim's CDI device brings."""
 
+import datetime
 import pathlib
 import re
 import tempfile
+import time
 import unittest
 
 import cuda_python
@@ -13,6 +15,7 @@ from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
 from kube_guard import CONTEXT, GIB, SLEEP, hold, memory_in, pod
 from test_kube_claims import DRIVER, ClaimsTest, claim, request
+from test_share_referee import ENDED, SEEN
 
 SHARE = 10 * GIB  # a quarter of an A100 with 40 GiB
 SHARES = f"/var/lib/kubelet/plugins/{DRIVER}/shares"
@@ -79,6 +82,39 @@ class MemoryTest(GuardedClaimsTest):
         self.assertIn("nothing holds pods to 512 MiB of GPU 0", self.told_of("gpus")["ShareCounted"])
         self.assertIn("the share of the claim 'default/gpus' is counted, and nothing enforces it", self.agent.read_log())
 
+    def entries(self, name):
+        """What the claim's status says of its devices, without what it says of them by name."""
+        claim = self.cluster.get("resourceclaim", name)
+        return [({"data": entry["data"], **{each["type"]: each["status"] for each in entry["conditions"]}})
+                for entry in (claim or {}).get("status", {}).get("devices", ())]
+
+    def wait_for_entries(self, name, *entries):
+        wait_for(lambda: self.entries(name) == list(entries),
+                 lambda: f"{entries} in the status of {name}: {self.cluster.get('resourceclaim', name)}; {self.agent.tail()}")
+
+    def test_the_claim_s_status_tells_its_tier_whatever_becomes_of_the_agent(self):
+        guarded = {"data": {"tier": "guarded", "heldBy": "guard", "memoryBytes": SHARE << 20, "computePercent": 25.2}, "Ready": "True", "ShareEnforced": "True"}
+        self.claim()
+        self.claim("small", memory="512Mi")
+        self.claim("whole", memory=None, gpu="gpu-1")
+        for name in ("gpus", "small", "whole"):
+            self.run_pod(pod(f"has-{name}", SLEEP, claims=(name,)))
+        self.wait_for_entries("gpus", guarded)
+        self.wait_for_entries("small", {"data": {"tier": "counted", "heldBy": "nothing", "memoryBytes": 512 << 20, "computePercent": 1.2},
+                                        "Ready": "True", "ShareEnforced": "False"})
+        self.assertEqual(self.entries("whole"), [])
+        (entry,) = self.cluster.get("resourceclaim", "gpus")["status"]["devices"]
+        (result,) = self.cluster.get("resourceclaim", "gpus")["status"]["allocation"]["devices"]["results"]
+        self.assertEqual({key: entry[key] for key in ("driver", "pool", "device", "shareID")},
+                         {key: result[key] for key in ("driver", "pool", "device", "shareID")})
+        self.agent.kill()
+        self.cluster.kubectl("patch", "resourceclaim", "gpus", "--subresource=status", "--type=merge", "--patch", '{"status": {"devices": null}}')
+        self.assertEqual(self.entries("gpus"), [])
+        self.agent.start()
+        self.wait_for_entries("gpus", guarded)
+        self.cluster.delete("pod", "has-gpus")
+        self.wait_for_entries("gpus")
+
     def test_containers_of_a_claim_have_its_share_together_whatever_becomes_of_the_agent(self):
         self.claim()
         self.run_pod(pod("pair", hold(6 * GIB, "sleep", 10000), SLEEP))
@@ -126,8 +162,39 @@ class MemoryTest(GuardedClaimsTest):
         self.cluster.wait_until_ended("bad")
         self.assertRegex(self.agent.read_log(), r"the container 'c0' of the pod 'default/bad' held 12\.\d GiB of GPU 0 and may hold 10 GiB")
         self.assertEqual(self.cluster.get("pod", "good")["status"]["phase"], "Running")
+        held, _ = self.cluster.kubectl("logs", "bad", "--timestamps").stdout.split("Z held", 1)
+        seen = self.seen_at("bad") - self.instant(held.rsplit(None, 1)[-1])
+        print(f"over its share by 2 GiB as soon as it was started: seen after {seen * 1000:.0f} ms")
+        self.assertLess(seen, SEEN)
         wait_for(lambda: any("of GPU 0 and may hold 10 GiB: it is ended" in event["message"] for event in self.cluster.events("bad")
                              if event["reason"] == "GpuShareExceeded"), "an event")
+
+    def seen_at(self, name):
+        """When the agent told that the pod's container holds too much."""
+        return self.instant(re.search(rf"^(\S+)Z .* of the pod 'default/{name}' held", self.agent.read_log(), re.MULTILINE).group(1))
+
+    @staticmethod
+    def instant(text):
+        return datetime.datetime.fromisoformat(text[:26] + "+00:00").timestamp()
+
+    def test_who_holds_more_is_seen_and_ended_at_once(self):
+        self.claim()
+        self.run_pod(pod("greedy", SLEEP))
+        container = self.cluster.get("pod", "greedy")["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
+        place, = self.node.exec("sh", "-c", f"grep -l {container} /proc/[0-9]*/cgroup").stdout.split()
+        pid = int(place.split("/")[2])
+        end = self.node.run_inside(["tail", f"--pid={pid}", "--sleep-interval=0.01", "--follow", "/dev/null"], name="end")
+        self.addCleanup(self.set_faults, {})
+        wait_for(lambda: self.tiers() == {("greedy", "guarded")}, lambda: f"it to be looked at: {self.tiers()}")
+        self.set_faults({self.uuid_of("gpu-0"): {"processes": [{"pid": pid, "memory_mib": SHARE + 4 * GIB}]}})
+        began = time.time()
+        wait_for(lambda: not end.running(), lambda: f"its end; {self.agent.tail()}", pause=0.005)
+        ended = time.time() - began
+        seen = self.seen_at("greedy") - began
+        print(f"over its share by 4 GiB: seen after {seen * 1000:.0f} ms, ended after {ended * 1000:.0f} ms")
+        self.assertLess(seen, SEEN)
+        self.assertLess(ended, ENDED)
+        self.assertIn("held 14 GiB of GPU 0 and may hold 10 GiB", self.agent.read_log())
 
     def test_a_container_with_two_claims_is_refused_in_a_sentence(self):
         self.claim("first")

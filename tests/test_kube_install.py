@@ -9,6 +9,7 @@ import unittest
 
 import drover
 import kube
+from kube.components import KUBERNETES_MINOR
 from kube.machine import wait_for
 from kube_install import CHART, IMAGE, PACKAGING, PATIENCE, VALUES, Helm, make_image
 from kube_node import GPU, SEES, gpu_pod, gpus_in
@@ -18,6 +19,7 @@ from test_kube_claims import DRIVER, claim, claiming, request
 NAMESPACE, ACCOUNT = "gpus", "drover"
 STATE = "/var/lib/kubelet/plugins/drover"
 PROFILE = "dgx-a100"
+SHARES_SINCE = (1, 36)
 SIMULATOR = drover.BUILD / "lib/drover/sim/libnvidia-ml.so.1"
 AUDIT = pathlib.Path(tempfile.gettempdir()) / f"drover-audit-{os.getpid()}"
 AUDITED = {"kube-apiserver": (f"--audit-policy-file={AUDIT}/policy.json", f"--audit-log-path={AUDIT}/log")}
@@ -111,6 +113,8 @@ class InstalledTest(kube.ClusterTest):
 
 
 class SimulatedTest(InstalledTest):
+    values = {**InstalledTest.values, "claimSharing": "memory"}
+
     @classmethod
     def setUpClass(cls):
         # An earlier test's pods have asked on while their account was being removed.
@@ -134,8 +138,19 @@ class SimulatedTest(InstalledTest):
         self.run_pod(claiming(kube.pod("claiming", *SEES), claim_name="two"))
         self.assertEqual(len(gpus_in(self.cluster.logs("claiming"))), 2)
 
+    def run_sharing(self, name, node):
+        """A pod with a part of a GPU of that node; returns what its claim's status says of the part, when it does."""
+        self.addCleanup(self.cluster.delete, "resourceclaim", name)
+        self.cluster.apply(claim(name, [request(capacity={"requests": {"memory": "10Gi"}})]))
+        pod = claiming(kube.pod(name, *SEES), claim_name=name)
+        pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}  # whoever names its node has no scheduler that gives it the claim
+        self.run_pod(pod)
+        return wait_for(lambda: self.cluster.get("resourceclaim", name)["status"].get("devices"), lambda: f"a status; {self.logs()}")
+
     def test_no_more_is_allowed_than_is_used(self):
         self.test_claims_are_served()
+        if KUBERNETES_MINOR >= SHARES_SINCE:
+            self.run_sharing("sharing", self.cluster.nodes[0].name)
         self.run_pod(gpu_pod("limited", {GPU: 1}))  # is told which it has
         leftover = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **self.slices()[0], "metadata": {"name": "leftover"}}
         leftover["spec"]["pool"]["generation"] = 0
@@ -154,6 +169,9 @@ class SimulatedTest(InstalledTest):
                                                             f"{self.logs()}", PATIENCE)
         rules = self.cluster.get("clusterrole", "drover")["rules"]
         granted = {(kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+        granted.remove(("resourceclaims/driver", "associated-node:patch"))  # what is asked for with the status, and stands in no log
+        if KUBERNETES_MINOR < SHARES_SINCE:
+            granted.remove(("resourceclaims/status", "patch"))
         wait_for(lambda: self.used() == granted, lambda: f"{granted} to be used: {self.used()}; {self.logs()}")
 
     def used(self):
@@ -179,13 +197,16 @@ class SimulatedTest(InstalledTest):
         done = self.cluster.kubectl(*words, "--dry-run=server", f"--kubeconfig={account}", check=False)
         return done.stderr if done.returncode != 0 else ""
 
-    def patched(self, account, pod, patch):
-        """kubectl's other commands look at the pod first, which the account may not."""
-        applied = {"apiVersion": "v1", "kind": "Pod", **patch}
-        applied["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
-        done = self.cluster.kubectl("apply", "--server-side", "--field-manager=drover", "--force-conflicts", "--validate=false", "--filename=-", "--dry-run=server",
-                                    f"--kubeconfig={account}", input=json.dumps(applied), check=False)
+    def applied(self, account, thing, *options, manager="drover"):
+        """kubectl's other commands look at it first, which the account may not."""
+        done = self.cluster.kubectl("apply", "--server-side", f"--field-manager={manager}", "--force-conflicts", "--validate=false", "--filename=-",
+                                    "--dry-run=server", f"--kubeconfig={account}", *options, input=json.dumps(thing), check=False)
         return done.stderr if done.returncode != 0 else ""
+
+    def patched(self, account, pod, patch):
+        thing = {"apiVersion": "v1", "kind": "Pod", **patch}
+        thing["metadata"] = {"name": pod, "namespace": self.cluster.namespace, **patch.get("metadata", {})}
+        return self.applied(account, thing)
 
     def test_a_node_s_pod_may_not_write_slices_of_another_node(self):
         first, second = (node.name for node in self.cluster.nodes)
@@ -195,6 +216,50 @@ class SimulatedTest(InstalledTest):
         self.assertEqual(self.tried(bound, "delete", "resourceslice", mine), "")
         self.assertIn(f"may not write slices of node {second}", self.tried(bound, "delete", "resourceslice", other))
         self.assertIn("names no node", self.tried(unbound, "delete", "resourceslice", mine))
+
+    @unittest.skipIf(KUBERNETES_MINOR < SHARES_SINCE, "parts of devices are given since 1.36")
+    def test_a_node_s_pod_may_tell_of_no_devices_but_its_own_node_s(self):
+        first, second = (node.name for node in self.cluster.nodes)
+        told = {node: self.run_sharing(f"part-{node}", node) for node in (first, second)}
+        self.assertEqual([(entry["pool"], entry["data"]["tier"]) for entry in told[first] + told[second]], [(first, "guarded"), (second, "guarded")])
+        bound, unbound = self.account_of_pod_on(first), self.cluster.account_kubeconfig(ACCOUNT, NAMESPACE)
+
+        def tried(account, node, manager="somebody", **status):
+            thing = {"apiVersion": kube.RESOURCE_API, "kind": "ResourceClaim", "status": status,
+                     "metadata": {"name": f"part-{node}", "namespace": self.cluster.namespace}}
+            return self.applied(account, thing, "--subresource=status", manager=manager)
+
+        lie = {node: [{**told[node][0], "data": {"tier": "hard"}}] for node in (first, second)}
+        self.assertEqual(tried(bound, first, devices=lie[first]), "", "of its own node it says what it likes")
+        another = [{"resource": "pods", "name": "another", "uid": "another"}]
+        attacks = ((second, {"devices": lie[second]}), (second, {"manager": f"drover/{DRIVER}/{second}"}), (first, {"reservedFor": another}),
+                   (first, {"devices": lie[first], "reservedFor": another}), (second, {"reservedFor": another}))
+        for node, attack in attacks:
+            self.assertIn("forbidden", tried(bound, node, **attack).lower(), attack)
+        self.assertIn("forbidden", tried(unbound, first, devices=lie[first]).lower())
+        # Not even with rights that it should not have, and that Kubernetes before 1.36 does not ask for.
+        self.allow("everything", [{"apiGroups": ["resource.k8s.io"], "verbs": ["*"], "resources": [
+            f"resourceclaims{part}" for part in ("", "/status", "/binding", "/driver")]}])
+        refusal = "tells of the devices of its own node, and of nothing else"
+        wait_for(lambda: refusal in tried(bound, second, devices=lie[second]), lambda: f"the rights to be known: {tried(bound, second, devices=lie[second])}")
+        for node, attack in attacks:
+            self.assertIn(refusal, tried(bound, node, **attack), attack)
+        self.assertIn("names no node", tried(unbound, first, devices=lie[first]))
+        where = ("resourceclaim", f"part-{first}", f"--namespace={self.cluster.namespace}")
+        for words in (("delete", *where), ("label", *where, "a=b")):
+            self.assertIn("writes the status of claims, and nothing else", self.tried(bound, *words))
+        self.assertEqual(tried(bound, first, devices=lie[first]), "")
+
+    def allow(self, name, rules):
+        """The account has these rights too, for one test."""
+        group = "rbac.authorization.k8s.io"
+        self.cluster.apply([
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
+            {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}]}])
+        for kind in ("clusterrolebinding", "clusterrole"):
+            self.addCleanup(self.cluster.delete, kind, name)
 
     def test_a_node_s_pod_may_write_nothing_but_the_gpus_of_its_own_node_s_pods(self):
         first, second = (node.name for node in self.cluster.nodes)

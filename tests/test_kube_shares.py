@@ -75,6 +75,15 @@ class ShareTest(ClusterDaemonTest):
     def test_a_share_of_each_of_two_gpus(self):
         record = self.run_task(gpus=2, gpu_share=0.25)
         self.assertEqual(len(set(record["gpus"])), 2, record)
+        self.assertEqual([grant["tier"] for grant in record["grants"]], ["guarded", "guarded"])
+
+    def test_its_tier_is_what_the_node_says(self):
+        for share, tier in (("4GiB", "guarded"), ("512MiB", "counted")):
+            with self.subTest(share):
+                record = self.run_task(gpu_share=share)
+                self.assertEqual([grant["tier"] for grant in record["grants"]], [tier])
+                line, = (line for line in self.daemon.cli("ps").out.splitlines() if record["task"]["id"] in line)
+                self.assertIn(f"({tier}", line)
 
     def test_the_members_of_a_group_have_the_same_gpus(self):
         words = ("devices", ",", "env", VISIBLE, ",", "say", "up", ",", "sleep", 1000)

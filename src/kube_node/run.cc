@@ -110,7 +110,7 @@ class Node {
     offer();
   }
 
-  ~Node() { periodic_tasks_.end(); }
+  ~Node() { end_tasks(); }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -133,12 +133,12 @@ class Node {
     periodic_tasks_.add("serving sandboxes", kKubeletPause, [this] { sandboxes_.serve(); });
     periodic_tasks_.add("measuring sandboxes", kSandboxPause, [this] { sandboxes_.tidy(); });
     periodic_tasks_.add("keeping shared GPUs", kSharesPause, [this] { keep_arrangements(); });
-    periodic_tasks_.add("keeping pods to their shares", kKubeletPause, [this] { keep_shares(); });
+    periodic_tasks_.add("keeping pods to their shares", 0ms, [this] { keep_shares(); });
     periodic_tasks_.add("telling pods their GPUs", kKubeletPause, [this] { tell_pods(); });
     while (!signals.came_within(1h)) {
     }
     spdlog::info("Stopping; pods go on with the GPUs that they have");
-    periodic_tasks_.end();
+    end_tasks();
     end_claims();  // no claim is prepared any more when the next one reads what was
     // The last of all, for that may take a while: without a plugin the kubelet rejects pods for good, and the
     // next one serves as soon as this one has let go.
@@ -146,6 +146,11 @@ class Node {
   }
 
  private:
+  void end_tasks() {
+    shares_.stop_waiting();
+    periodic_tasks_.end();
+  }
+
   bool has_role(std::string_view role) const { return is_among(options_.roles, role); }
 
   /// Whether schedulers are told what they can choose among.
@@ -365,6 +370,8 @@ class Node {
     }
     replicas_.add_to(shares, pool_);
     shares_trouble_.report(shares_.look(shares));
+    // Whose a container is that has just started, only the kubelet knows.
+    if (shares_.wait_for_newcomer(kKubeletPause)) (void)look_at_users(kShortPatience);
   }
 
   void refresh_users() {

@@ -16,6 +16,7 @@ namespace drover {
 namespace {
 
 constexpr std::chrono::seconds kRuntimePatience{2};
+constexpr std::size_t kMostVerdicts = 1000;  ///< that wait
 
 bool is_same(const share::Shares& one, const share::Shares& other) {
   return std::tie(one.gpus, one.allowances, one.guarded) ==
@@ -29,10 +30,14 @@ KubeShares::KubeShares(const cli::KubeNodeOptions& options, KubeGpus& gpus,
     : options_(options),
       gpus_(gpus),
       warn_(std::move(warn)),
+      judge_([this](const std::stop_token& stop) { keep_judging(stop); }),
       watch_([this] { return gpus_.nvml(); }, punishment_of(options.share_offence),
              [this](std::vector<share::Verdict> verdicts) {
                const std::lock_guard lock(mutex_);
+               // While the runtime does not answer. Whoever still holds too much is told of again.
+               if (verdicts_.size() >= kMostVerdicts) return;
                std::ranges::move(verdicts, std::back_inserter(verdicts_));
+               news_.notify_all();
              }) {}
 
 void KubeShares::reach(std::shared_ptr<kube::Api> api) {
@@ -53,6 +58,7 @@ Status KubeShares::look(const kube::NodeShares& node) {
   DROVER_TRY(const auto running, kube::list_containers(options_.runtime_endpoint, kRuntimePatience));
   const auto pods = kube::pod_shares(node, {options_.driver, options_.node_name}, running);
   auto shares = kube::watched_shares(gpus_.inventory(), pods, running);
+  shares.owners = [this, owners = std::move(shares.owners)] { return noticing(owners()); };
   bool is_news = !is_same(shares, watched_);
   {
     const std::lock_guard lock(mutex_);
@@ -63,8 +69,32 @@ Status KubeShares::look(const kube::NodeShares& node) {
   watched_ = std::move(shares);
   // Whoever could not be told is told when the cluster is reached.
   if (events() != nullptr) tell(pods);
-  judge();
   return {};
+}
+
+gpu::TaskOf KubeShares::noticing(gpu::TaskOf task_of) {
+  return [this, task_of = std::move(task_of)](std::string_view cgroups) {
+    auto task = task_of(cgroups);
+    if (!task.empty()) return task;
+    const std::lock_guard lock(mutex_);
+    if (newcomers_.see(cgroups)) {
+      newcomer_ = true;
+      news_.notify_all();
+    }
+    return task;
+  };
+}
+
+bool KubeShares::wait_for_newcomer(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  news_.wait_for(lock, patience, [this] { return newcomer_ || stopped_; });
+  return std::exchange(newcomer_, false);
+}
+
+void KubeShares::stop_waiting() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  news_.notify_all();
 }
 
 void KubeShares::tell(const std::vector<kube::PodShare>& shares) {
@@ -91,27 +121,33 @@ void KubeShares::tell(const kube::PodShare& pod) const {
                    : fmt::format("nothing holds pods to {}: the log of 'drover kube node' says why", share)});
 }
 
-void KubeShares::judge() {
-  std::vector<share::Verdict> verdicts;
-  std::vector<kube::RunningContainer> running;
-  {
-    const std::lock_guard lock(mutex_);
-    verdicts.swap(verdicts_);
-    running = running_;
+void KubeShares::keep_judging(const std::stop_token& stop) {
+  for (;;) {
+    std::vector<share::Verdict> verdicts;
+    std::vector<kube::RunningContainer> running;
+    {
+      std::unique_lock lock(mutex_);
+      if (!news_.wait(lock, stop, [this] { return !verdicts_.empty(); })) return;
+      verdicts.swap(verdicts_);
+      running = running_;
+    }
+    for (const auto& verdict : verdicts)
+      if (const auto container = std::ranges::find(running, verdict.task, &kube::RunningContainer::id);
+          container != running.end())
+        judge(verdict, *container);
   }
-  for (const auto& verdict : verdicts) {
-    const auto container = std::ranges::find(running, verdict.task, &kube::RunningContainer::id);
-    if (container == running.end()) continue;
-    const bool ends = verdict.kind == share::Verdict::Kind::kEnd;
-    const auto words = in_words(verdict) + (ends ? ": it is ended" : "");
-    warn_(fmt::format("the container '{}' of the pod '{}/{}' {}", container->container,
-                      container->pod_namespace, container->pod, words));
-    tell(*container, fmt::format("the container '{}' {}", container->container, words));
-    if (!ends) continue;
-    if (const auto ended = kube::kill_container(options_.runtime_endpoint, container->id, kRuntimePatience);
-        !ended)
-      warn_(to_string(ended.error()));
-  }
+}
+
+void KubeShares::judge(const share::Verdict& verdict, const kube::RunningContainer& container) const {
+  const bool ends = verdict.kind == share::Verdict::Kind::kEnd;
+  const auto words = in_words(verdict) + (ends ? ": it is ended" : "");
+  warn_(fmt::format("the container '{}' of the pod '{}/{}' {}", container.container, container.pod_namespace,
+                    container.pod, words));
+  tell(container, fmt::format("the container '{}' {}", container.container, words));
+  if (!ends) return;
+  if (const auto ended = kube::kill_container(options_.runtime_endpoint, container.id, kRuntimePatience);
+      !ended)
+    warn_(to_string(ended.error()));
 }
 
 void KubeShares::tell(const kube::RunningContainer& container, const std::string& words) const {

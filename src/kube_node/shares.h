@@ -1,14 +1,17 @@
 #pragma once
 
 // Keeps claims and replicas to their shares of GPUs: looks at their pages, gives their turns, and ends the
-// containers that go round the guard, as the daemon does with tasks (share/watch.h). Tells it all in Events
-// of the claims and of the pods. Thread safe.
+// containers that go round the guard, as the daemon does with tasks (share/watch.h): on a thread of its own,
+// as soon as they are seen. Tells it all in Events of the claims and of the pods. Thread safe.
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,16 +35,23 @@ class KubeShares {
 
   /// From now on Events are written.
   void reach(std::shared_ptr<kube::Api> api);
-  /// Who has shares now, and by which containers; ends those that are to be. One at a time; blocks while the
-  /// container runtime answers, and while there are no shares not at all.
+  /// Who has shares now, and by which containers. One at a time; blocks while the container runtime answers,
+  /// and while there are no shares not at all.
   Status look(const kube::NodeShares& shares);
+  /// Waits for so long, or until a process is seen on a shared GPU that is in none of the containers known:
+  /// one may have started since. Whether that was so.
+  bool wait_for_newcomer(std::chrono::milliseconds patience);
+  /// From now on nobody waits.
+  void stop_waiting();
 
   void add_to(metrics::MachineFacts& facts) const;
 
  private:
   void tell(const std::vector<kube::PodShare>& shares);
   void tell(const kube::PodShare& share) const;
-  void judge();
+  void keep_judging(const std::stop_token& stop);
+  void judge(const share::Verdict& verdict, const kube::RunningContainer& container) const;
+  gpu::TaskOf noticing(gpu::TaskOf task_of);
   void tell(const kube::RunningContainer& container, const std::string& words) const;
   std::string in_words(const share::Verdict& verdict) const;
   std::string in_words(const std::string& gpu) const;
@@ -55,9 +65,14 @@ class KubeShares {
   mutable std::mutex mutex_;                                  ///< of what follows
   std::vector<kube::RunningContainer> running_;
   std::vector<share::Verdict> verdicts_;
+  kube::Newcomers newcomers_;
+  bool newcomer_ = false;  ///< since somebody waited for one
+  bool stopped_ = false;
+  std::condition_variable_any news_;  ///< of the verdicts, and of newcomers
   std::shared_ptr<kube::Api> api_;
   std::unique_ptr<kube::EventRecorder> events_;  ///< goes before it; made once
-  share::Watch watch_;                           ///< goes first: its thread tells verdicts
+  std::jthread judge_;
+  share::Watch watch_;  ///< goes first: its thread tells verdicts
 };
 
 }  // namespace drover

@@ -18,6 +18,12 @@ constexpr std::size_t kGroupDigits = 32;
 /// A GPU that is only given as a whole is not given for a share: that would take more than was asked for.
 constexpr const char* kIsShared = "device.allowMultipleAllocations == true";
 
+constexpr const char* kRequest = "/spec/devices/requests/0/exactly";
+
+json said(const json& object, const char* where, const std::string& field) {
+  return object.value(json::json_pointer(where) / field, json());
+}
+
 }  // namespace
 
 bool needs_claim(const Resources& wanted) {
@@ -83,14 +89,14 @@ json owner_of_claim(const json& pod) {
 }
 
 bool asks_for_the_same(const json& claim, const json& written) {
-  const auto said = [&](const json& object, const char* where, const std::string& field) {
-    return object.value(json::json_pointer(where) / field, json());
-  };
   constexpr const char* kLabels = "/metadata/labels";
-  constexpr const char* kRequest = "/spec/devices/requests/0/exactly";
   return said(claim, kLabels, kJournalLabel) == said(written, kLabels, kJournalLabel) &&
          said(claim, kRequest, "count") == said(written, kRequest, "count") &&
-         said(claim, kRequest, "capacity").is_null() == said(written, kRequest, "capacity").is_null();
+         asks_for_shares(claim) == asks_for_shares(written);
+}
+
+bool asks_for_shares(const json& claim) {
+  return !said(claim, kRequest, "capacity").is_null();
 }
 
 bool lacks_claim(const PodView& view) {

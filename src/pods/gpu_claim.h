@@ -40,6 +40,9 @@ nlohmann::json owner_of_claim(const nlohmann::json& pod);
 /// nothing of shares keeps nothing of them.
 bool asks_for_the_same(const nlohmann::json& claim, const nlohmann::json& written);
 
+/// Whether it asks for parts of GPUs.
+bool asks_for_shares(const nlohmann::json& claim);
+
 /// Whether a pod waits for a claim that is not there (any more), by what its scheduler says.
 bool lacks_claim(const PodView& view);
 

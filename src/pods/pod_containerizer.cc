@@ -254,7 +254,8 @@ void PodContainerizer::tell_start(const AttemptPointer& attempt, const View& vie
   }
   if (attempt->started || !view->started_at) return;
   attempt->started = true;
-  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes", view->address});
+  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes", view->address,
+                                           store_.tier_of(*view, stop_.get_token())});
 }
 
 /// Before anybody hears of its place: by then it is found again.

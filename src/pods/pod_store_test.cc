@@ -108,6 +108,30 @@ TEST_F(PodClaimTest, OfAGroupIsOneAndAllMembersOwnIt) {
   EXPECT_EQ(api_.list({kClaims, "drover-bob"})->items.size(), 1U);
 }
 
+TEST_F(PodClaimTest, SaysByWhatTheNodeKeepsItToItsShare) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  bind();
+  set_status(container({{"running", {{"startedAt", format_time(wall_clock())}}}}));
+  // The node says so a little later than the container starts.
+  const auto devices = json::array({{{"driver", "gpu.nvidia.com"}, {"data", {{"tier", "guarded"}}}}});
+  ASSERT_TRUE(api_.patch({kClaims, "drover-ann", claims().at(0)["metadata"]["name"].get<std::string>()},
+                         kube::PatchType::kMerge, {{"status", {{"devices", devices}}}}));
+  EXPECT_THAT(told_.lines(2), Contains("started t guarded"));
+}
+
+TEST_F(PodClaimTest, NobodyWaitsLongForANodeThatDoesNotSayIt) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  bind();
+  const auto looks = [&] {
+    return std::ranges::count_if(api_.requests(), [](const kube::ApiRequest& request) {
+      return request.verb == "get" && request.path.resource == kClaims;
+    });
+  };
+  run();  // long ago
+  EXPECT_THAT(told_.lines(2), Contains("started t"));
+  EXPECT_EQ(looks(), 1);
+}
+
 TEST_F(PodClaimTest, IsMadeInAnotherLifeOrWhenSomebodyHasRemovedIt) {
   ASSERT_TRUE(pods_->launch(launch_of("t", "demo")));
   pods_.reset();

@@ -145,23 +145,33 @@ std::vector<gpu::MigPart> PreparedClaim::made() const {
   return parts;
 }
 
+Result<std::optional<share::Limit>> share_of(const PreparedDevice& device,
+                                             const std::map<std::string, NodeGpu>& gpus) {
+  const auto& allocated = device.allocated;
+  if (!allocated.shared() || allocated.admin || allocated.share == kWholeGpu) return std::nullopt;
+  const auto gpu = gpus.find(allocated.device);
+  const auto memory = gpu == gpus.end() ? 0 : gpu->second.memory_bytes.value_or(0);
+  if (memory <= 0)
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("it is not known how much memory the GPU '{}' has", allocated.device));
+  const auto bytes = allocated.memory.value_or(memory / kWholeGpu * allocated.share.value_or(0));
+  if (bytes >= memory) return std::nullopt;
+  return share::Limit{
+      .gpu = device.uuid,
+      .bytes = static_cast<std::uint64_t>(bytes),
+      .milli = allocated.share ? static_cast<int>(*allocated.share) : milli_of(bytes, memory)};
+}
+
 Result<std::vector<share::Limit>> limits_of(const PreparedClaim& claim,
                                             const std::map<std::string, NodeGpu>& gpus, std::uint64_t least) {
   std::map<std::string, share::Limit> limits;
   for (const auto& device : claim.devices) {
-    const auto& allocated = device.allocated;
-    if (!allocated.shared() || allocated.admin || allocated.share == kWholeGpu) continue;
-    const auto gpu = gpus.find(allocated.device);
-    const auto memory = gpu == gpus.end() ? 0 : gpu->second.memory_bytes.value_or(0);
-    if (memory <= 0)
-      return fail(ErrorKind::kUnsupported,
-                  fmt::format("it is not known how much memory the GPU '{}' has", allocated.device));
-    const auto bytes = allocated.memory.value_or(memory / kWholeGpu * allocated.share.value_or(0));
-    if (bytes >= memory) continue;
+    DROVER_TRY(const auto share, share_of(device, gpus));
+    if (!share) continue;
     auto& limit = limits[device.uuid];
     limit.gpu = device.uuid;
-    limit.bytes += static_cast<std::uint64_t>(bytes);
-    limit.milli += allocated.share ? static_cast<int>(*allocated.share) : milli_of(bytes, memory);
+    limit.bytes += share->bytes;
+    limit.milli += share->milli;
   }
   if (limits.size() > share::kMostLimits)
     return fail(ErrorKind::kUnsupported,

@@ -62,6 +62,11 @@ struct NodeGpu {
   bool operator==(const NodeGpu&) const = default;
 };
 
+/// What a device is of its GPU, as a guard is to hold programs to it; none of a whole GPU, a MIG device, and
+/// an administrator's. kUnsupported when it is not known how much memory the GPU has.
+Result<std::optional<share::Limit>> share_of(const PreparedDevice& device,
+                                             const std::map<std::string, NodeGpu>& gpus);
+
 /// What the claim may have of each GPU that it has less than all of: its shares together, as a guard is to
 /// hold it to. None where it has no share. kUnsupported where one cannot be held, or is less than `least`
 /// bytes.

@@ -33,6 +33,16 @@ class ApiClaims : public ClaimSource {
     return api_->get({resource_, namespace_name, name});
   }
   Result<std::vector<json>> claims() override { return api_->list({resource_}).map(copies_of); }
+  Result<json> apply_status(const ClaimReference& claim, const json& status,
+                            const std::string& manager) override {
+    return api_->apply(
+        {resource_, claim.namespace_name, claim.name, "status"},
+        {{"apiVersion", api_version(resource_)},
+         {"kind", "ResourceClaim"},
+         {"metadata", {{"namespace", claim.namespace_name}, {"name", claim.name}, {"uid", claim.uid}}},
+         {"status", status}},
+        manager);
+  }
 
  private:
   std::shared_ptr<Api> api_;

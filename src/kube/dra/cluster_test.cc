@@ -22,6 +22,7 @@ class ScriptedApi : public Api {
     if (const auto found = request.query.find("fieldSelector"); found != request.query.end())
       line += "?" + found->second;
     asked.push_back(line);
+    last = request;
     const auto answer = answers.find(line);
     if (answer == answers.end()) return fail(ErrorKind::kNotFound, "there is no " + line);
     auto said = answer->second;
@@ -36,6 +37,7 @@ class ScriptedApi : public Api {
 
   std::map<std::string, json> answers;
   std::vector<std::string> asked;
+  ApiRequest last;
 };
 
 constexpr const char* kNewSlices = "/apis/resource.k8s.io/v1/resourceslices";
@@ -65,6 +67,20 @@ TEST(Cluster, HasClaims) {
   const auto all = claims->claims();
   ASSERT_TRUE(all) << to_string(all.error());
   EXPECT_EQ(*all, std::vector({json::parse(R"({"metadata": {"name": "a", "uid": "1"}})")}));
+}
+
+TEST(Cluster, WritesTheStatusOfOneClaim) {
+  auto api = std::make_shared<ScriptedApi>();
+  const auto claims = claims_at(api, ApiVersion::kV1beta1);
+  (void)claims->apply_status({"team-a", "a", "uid"}, {{"devices", json::array()}}, "drover/d/n");
+  EXPECT_THAT(api->asked,
+              ElementsAre("patch /apis/resource.k8s.io/v1beta1/namespaces/team-a/resourceclaims/a/status"));
+  EXPECT_EQ(api->last.query.at("fieldManager"), "drover/d/n");
+  EXPECT_EQ(
+      json::parse(api->last.body),
+      json::parse(
+          R"({"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceClaim", "status": {"devices": []},
+                            "metadata": {"namespace": "team-a", "name": "a", "uid": "uid"}})"));
 }
 
 TEST(Cluster, HasSlicesOfOneDriverOnOneNode) {

@@ -12,6 +12,7 @@
 #include "kube/dra/attributes.h"
 #include "kube/dra/health_board.h"
 #include "kube/dra/services.h"
+#include "kube/dra/status_writer.h"
 #include "kube/rpc/kubelet_plugin.h"
 
 namespace drover::kube::dra {
@@ -85,15 +86,20 @@ struct Driver::Impl {
   Impl(DriverOptions given, std::shared_ptr<ClaimSource> claims, std::shared_ptr<SliceApi> slices,
        FindEdits edits, std::shared_ptr<MigInstances> mig, std::shared_ptr<ClaimSharing> sharing)
       : options(std::move(given)),
+        source(std::move(claims)),
         preparer({.driver = options.driver,
                   .pool = options.node,
-                  .source = std::move(claims),
+                  .source = source,
                   .files = std::make_shared<ClaimFolders>(files_of(options)),
                   .edits = std::move(edits),
                   .mig = std::move(mig),
                   .sharing = std::move(sharing),
                   .share_by = options.share_by,
                   .take = options.take,
+                  .warn = options.warn}),
+        statuses({.owner = {options.driver, options.node},
+                  .source = source,
+                  .entries = [this](const std::string& uid) { return preparer.statuses(uid); },
                   .warn = options.warn}),
         publisher(std::move(slices), options.driver, options.node),
         services({.driver = options.driver,
@@ -136,7 +142,9 @@ struct Driver::Impl {
     const auto start = std::chrono::steady_clock::now();
     auto prepared = preparer.prepare(claim);
     if (options.prepared) options.prepared(std::chrono::steady_clock::now() - start);
-    if (!prepared)
+    if (prepared)
+      statuses.prepared(claim);
+    else
       notify(options.warn,
              fmt::format("the claim {} was not prepared: {}", to_string(claim), to_string(prepared.error())));
     return prepared;
@@ -144,7 +152,9 @@ struct Driver::Impl {
 
   Status unprepare(const std::string& uid) {
     auto done = preparer.unprepare(uid);
-    if (!done)
+    if (done)
+      statuses.unprepared(uid);
+    else
       notify(options.warn,
              fmt::format("the claim '{}' was not taken back: {}", uid, to_string(done.error())));
     return done;
@@ -201,7 +211,9 @@ struct Driver::Impl {
 
   Status recover() {
     DROVER_CHECK_OK(preparer.recover());
-    return preparer.restore();
+    DROVER_CHECK_OK(preparer.restore());
+    for (const auto& [uid, claim] : preparer.book()) statuses.prepared(claim.reference);
+    return {};
   }
 
   bool publish(View now) {
@@ -243,7 +255,9 @@ struct Driver::Impl {
 
   DriverOptions options;
   HealthBoard board;
+  std::shared_ptr<ClaimSource> source;
   Preparer preparer;
+  StatusWriter statuses;      ///< asks the preparer
   Publisher publisher;        ///< this and the next two: the API thread's
   ServerKnows server;         ///< as far as it has shown
   bool server_asked = false;  ///< for its version, since it failed last

@@ -13,8 +13,9 @@
 
 #include "base/fake_tree.h"
 #include "cdi/registry.h"
+#include "kube/dra/device_status.h"
 #include "kube/dra/testing/fake_claims.h"
-#include "kube/dra/testing/fake_slices.h"
+#include "kube/dra/testing/locked_slices.h"
 #include "kube/plugin/pool.h"
 #include "kube/rpc/channel.h"
 #include "kube/testing/machines.h"
@@ -35,44 +36,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
-
-/// Slices that two threads look at.
-class LockedSlices : public FakeSlices {
- public:
-  Result<std::vector<nlohmann::json>> list() override {
-    const std::scoped_lock lock(mutex);
-    return FakeSlices::list();
-  }
-  Result<nlohmann::json> create(const nlohmann::json& slice) override {
-    const std::scoped_lock lock(mutex);
-    return FakeSlices::create(slice);
-  }
-  Result<nlohmann::json> update(const nlohmann::json& slice) override {
-    const std::scoped_lock lock(mutex);
-    return FakeSlices::update(slice);
-  }
-  Result<ServerVersion> server_version() override {
-    const std::scoped_lock lock(mutex);
-    return FakeSlices::server_version();
-  }
-  void set_server(std::optional<ServerVersion> version) {
-    const std::scoped_lock lock(mutex);
-    server = version;
-  }
-  std::optional<std::set<std::string>> seen() const {
-    const std::scoped_lock lock(mutex);
-    return slices.empty() ? std::nullopt : pool();
-  }
-  std::string text() const {
-    const std::scoped_lock lock(mutex);
-    return nlohmann::json(slices).dump();
-  }
-  void wipe() {
-    const std::scoped_lock lock(mutex);
-    slices.clear();
-  }
-  mutable std::mutex mutex;
-};
 
 bool soon(const std::function<bool()>& condition) {
   for (int i = 0; i < 12000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -242,6 +205,19 @@ TEST_F(DriverTest, PreparesWhatContainerEnginesFind) {
   EXPECT_EQ(unprepare("a"), "");
   EXPECT_TRUE(std::filesystem::is_empty(tree / "cdi"));
   EXPECT_THAT(in_use(), IsEmpty());
+}
+
+TEST_F(DriverTest, TheClaimsStatusTellsTheTier) {
+  const ClaimReference reference{"team-a", "a", "uid-a"};
+  const auto tier = [&] { return tier_in_status({{"status", {{"devices", claims->devices(reference)}}}}); };
+  allocate("a", {result_of("gpu-3", {{"share", "500"}}, "s1")});
+  ASSERT_EQ(prepare("a").error(), "");
+  EXPECT_TRUE(soon([&] { return tier() == "guarded"; }));
+  allocate("a", {result_of("gpu-3", {{"share", "500"}}, "s1")});  // what was said is lost
+  start();
+  EXPECT_TRUE(soon([&] { return tier() == "guarded"; }));
+  EXPECT_EQ(unprepare("a"), "");
+  EXPECT_TRUE(soon([&] { return tier().empty(); }));
 }
 
 TEST_F(DriverTest, SpeaksWithOlderKubelets) {

@@ -9,6 +9,7 @@
 #include "cdi/write.h"
 #include "kube/client/object.h"
 #include "kube/dra/claim_sharing.h"
+#include "kube/dra/device_status.h"
 
 namespace drover::kube::dra {
 
@@ -31,18 +32,27 @@ void Preparer::set_gpus(std::map<std::string, NodeGpu> gpus) {
 
 std::vector<ClaimShare> Preparer::shares() const {
   const auto known = gpus();
-  const auto told = [&] {
-    const std::scoped_lock lock(news_);
-    return told_;
-  }();
+  const auto book = told();
   std::vector<ClaimShare> shares;
-  for (const auto& [uid, claim] : *told) {
+  for (const auto& [uid, claim] : *book) {
     const bool guarded = !claim.limits.empty();
     auto limits = guarded ? claim.limits : limits_of(claim, *known, 0).value_or(std::vector<share::Limit>());
     if (limits.empty()) continue;
     shares.push_back({claim.reference, std::move(limits), guarded ? pages_folder(uid) : ""});
   }
   return shares;
+}
+
+json Preparer::statuses(const std::string& uid) const {
+  const auto book = told();
+  const auto found = book->find(uid);
+  return found == book->end() ? json::array()
+                              : device_statuses(found->second, *gpus(), {options_.driver, options_.pool});
+}
+
+std::shared_ptr<const Book> Preparer::told() const {
+  const std::scoped_lock lock(news_);
+  return told_;
 }
 
 std::shared_ptr<const std::map<std::string, NodeGpu>> Preparer::gpus() const {

@@ -32,6 +32,10 @@ class ClaimSource {
   virtual Result<nlohmann::json> claim(const std::string& namespace_name, const std::string& name) = 0;
   /// All of the cluster; asked for only when the checkpoint is lost.
   virtual Result<std::vector<nlohmann::json>> claims() = 0;
+  /// Has the manager say this of the claim's status, and nothing else any more; what the claim is then.
+  /// kNotFound, or kInvalid, when there is none of the name or it has another uid.
+  virtual Result<nlohmann::json> apply_status(const ClaimReference& claim, const nlohmann::json& status,
+                                              const std::string& manager) = 0;
 };
 
 /// The MIG instances of the node's GPUs. Makes the device nodes that containers need. Thread safe.
@@ -108,8 +112,10 @@ class Preparer {
   Status restore();
 
   Book book() const;
-  /// Of the claims in it, as far as they are prepared now. Never waits.
+  // Of the claims in it, as far as they are prepared now. Never wait.
   std::vector<ClaimShare> shares() const;
+  /// What the claim's status is to say (device_status.h); nothing when it is not among them.
+  nlohmann::json statuses(const std::string& uid) const;
 
   /// The MIG instances that are made for claims. One that is destroyed is among them until saw_instances() is
   /// told of none. kUnavailable until recover() has succeeded: what it tells nothing of may be ours too.
@@ -141,6 +147,7 @@ class Preparer {
   Status write_checkpoint();
   std::string pages_folder(const std::string& uid) const { return options_.files->pages_folder(uid); }
   std::shared_ptr<const std::map<std::string, NodeGpu>> gpus() const;
+  std::shared_ptr<const Book> told() const;
   void publish();
 
   PreparerOptions options_;

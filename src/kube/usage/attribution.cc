@@ -125,6 +125,15 @@ gpu::TaskOf container_by_cgroup(const std::vector<RunningContainer>& running) {
   };
 }
 
+bool Newcomers::see(std::string_view cgroups) {
+  if (cgroups.empty()) return false;  // it has ended
+  const auto known = looks_.find(cgroups);
+  if (known != looks_.end()) return known->second < kLooks && ++known->second > 0;
+  if (looks_.size() >= kMost) looks_.clear();
+  looks_.emplace(cgroups, 1);
+  return true;
+}
+
 metrics::OwnerOf owner_by_cgroup(const std::vector<RunningContainer>& running) {
   std::map<std::string, metrics::Owner> owners;
   for (const auto& each : running) owners[each.id] = owner_of(each);

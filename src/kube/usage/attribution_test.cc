@@ -120,5 +120,16 @@ TEST_F(HoldersTest, AnEndedPodGivesWayToTheOneThatRuns) {
   EXPECT_THAT(holders(uses).at("GPU-0"), testing::SizeIs(2));  // nobody tells which runs
 }
 
+TEST(Newcomers, AreLookedForAFewTimesAndNotForEver) {
+  Newcomers newcomers;
+  EXPECT_FALSE(newcomers.see(""));
+  for (int look = 0; look < Newcomers::kLooks; ++look)
+    EXPECT_TRUE(newcomers.see("0::/kubepods/pod1/a")) << look;
+  EXPECT_FALSE(newcomers.see("0::/kubepods/pod1/a"));
+  EXPECT_TRUE(newcomers.see("0::/kubepods/pod1/b"));
+  for (std::size_t i = 0; i < 2 * Newcomers::kMost; ++i) newcomers.see("0::/" + std::to_string(i));
+  EXPECT_TRUE(newcomers.see("0::/kubepods/pod1/c"));
+}
+
 }  // namespace
 }  // namespace drover::kube

@@ -28,7 +28,9 @@ class Told {
  public:
   container::Watcher watcher() {
     container::Watcher watcher;
-    watcher.started = [this](const auto& id, const auto&) { add("started " + id); };
+    watcher.started = [this](const auto& id, const container::Running& running) {
+      add(fmt::format("started {}{}{}", id, running.tier.empty() ? "" : " ", running.tier));
+    };
     watcher.ended = [this](const auto& id, const workload::Ending& ending) {
       add(fmt::format("ended {}{}{}{}{}", id, ending.lost ? " lost" : fmt::format(" {}", ending.exit_status),
                       ending.stopped ? " stopped" : "", ending.message.empty() ? "" : ": ", ending.message));

@@ -53,6 +53,29 @@ class FakeClaims : public ClaimSource {
     for (const auto& [name, claim] : claims_) all.push_back(claim);
     return all;
   }
+  /// Keeps what one manager says, whoever it is.
+  Result<nlohmann::json> apply_status(const ClaimReference& reference, const nlohmann::json& status,
+                                      const std::string& /*manager*/) override {
+    const std::scoped_lock lock(mutex_);
+    ++applied;
+    if (refusal_) return Failure(*refusal_);
+    const auto found = claims_.find(reference.namespace_name + "/" + reference.name);
+    if (found == claims_.end()) return fail(ErrorKind::kNotFound, "there is no such claim");
+    auto& kept = found->second["status"];
+    kept.erase("devices");
+    if (keeps_devices) kept.update(status);
+    return found->second;
+  }
+  /// What its status says of its devices.
+  nlohmann::json devices(const ClaimReference& reference) {
+    const std::scoped_lock lock(mutex_);
+    return claims_.at(reference.namespace_name + "/" + reference.name)["status"].value("devices",
+                                                                                       nlohmann::json());
+  }
+  void refuse(std::optional<Error> error) {
+    const std::scoped_lock lock(mutex_);
+    refusal_ = std::move(error);
+  }
   void add(const ClaimReference& reference, const std::vector<nlohmann::json>& results) {
     const std::scoped_lock lock(mutex_);
     claims_[reference.namespace_name + "/" + reference.name] = claim_object(reference, results);
@@ -70,11 +93,14 @@ class FakeClaims : public ClaimSource {
 
   std::atomic<bool> down = false;
   std::atomic<int> asked = 0;
+  std::atomic<int> applied = 0;            ///< tries to
+  std::atomic<bool> keeps_devices = true;  ///< as behind its feature gate
   std::function<void()> while_asked;
 
  private:
   std::mutex mutex_;
   std::map<std::string, nlohmann::json> claims_;
+  std::optional<Error> refusal_;
 };
 
 struct Crash {};
