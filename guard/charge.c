@@ -194,6 +194,11 @@ void make_room(int entry) {
   exclusive_end();
 }
 
+CUresult refuse(int entry) {
+  guard_count_refusal(entry);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* ---- Memory of a known size ---- */
 
 static bool is_due(int entry) {

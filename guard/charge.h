@@ -28,6 +28,9 @@ int limited_entry(CUdevice device); /* the same, in a call of ours too */
 /* Whether a call that ends something may be one of the program's, in a container with limits. */
 bool is_counted(void);
 
+/* CUDA_ERROR_OUT_OF_MEMORY, with which a call ends that the limit of this entry forbids. It is counted. */
+CUresult refuse(int entry);
+
 /* Memory of a known size. Nobody measures from the beginning until it is kept or dropped. */
 struct charge {
   int entry;
@@ -35,7 +38,7 @@ struct charge {
   uint8_t weight;
 };
 
-/* Takes it unless the limit forbids it; false: answer CUDA_ERROR_OUT_OF_MEMORY, and that was all. */
+/* Takes it unless the limit forbids it; false: refuse(), and that was all. */
 bool charge_begin(struct charge* charge, int entry, uint64_t bytes, enum weight weight);
 /* The driver gave so much after all; false when that is too much: take it back and drop the charge. */
 bool charge_settle(struct charge* charge, uint64_t bytes);

@@ -15,7 +15,7 @@ static uint64_t current_context(void) {
     const int entry = (HANDLE) == NULL ? -1 : ENTRY;                                                       \
     struct implied implied;                                                                                \
     if (entry < 0) return real.name arguments;                                                             \
-    if (!implied_begin(&implied, entry, LEAST)) return CUDA_ERROR_OUT_OF_MEMORY;                           \
+    if (!implied_begin(&implied, entry, LEAST)) return refuse(entry);                                      \
     const CUresult result = real.name arguments;                                                           \
     const uint64_t key = result == CUDA_SUCCESS ? (uintptr_t)*(HANDLE) : 0;                                \
     if (implied_end(&implied, result, KIND, key, CONTEXT)) {                                               \
@@ -24,7 +24,7 @@ static uint64_t current_context(void) {
     }                                                                                                      \
     real.UNDO(*(HANDLE));                                                                                  \
     implied_undone(&implied);                                                                              \
-    return CUDA_ERROR_OUT_OF_MEMORY;                                                                       \
+    return refuse(entry);                                                                                  \
   }
 
 /* ---- Contexts ---- */
@@ -56,8 +56,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const int entry = context == NULL ? -1 : limited_device(device);
   struct implied implied;
   if (entry < 0 || is_active(device)) return real.cuDevicePrimaryCtxRetain(context, device);
-  if (!implied_begin(&implied, entry, guard_context_units(entry) * GUARD_UNIT))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!implied_begin(&implied, entry, guard_context_units(entry) * GUARD_UNIT)) return refuse(entry);
   const CUresult result = real.cuDevicePrimaryCtxRetain(context, device);
   const uint64_t its = result == CUDA_SUCCESS ? (uintptr_t)*context : 0;
   if (implied_end(&implied, result, KIND_PRIMARY, (uint64_t)device, its)) {
@@ -66,7 +65,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   }
   real.cuDevicePrimaryCtxRelease_v2(device);
   implied_undone(&implied);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  return refuse(entry);
 }
 
 #define END_PRIMARY(name)                                              \
@@ -119,7 +118,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   if (entry < 0) return real.cuCtxSetLimit(limit, value);
   const bool known = real.cuCtxGetLimit(&before, limit) == CUDA_SUCCESS;
   const uint64_t least = limit == CU_LIMIT_MALLOC_HEAP_SIZE && known && value > before ? value - before : 0;
-  if (!implied_begin(&implied, entry, least)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!implied_begin(&implied, entry, least)) return refuse(entry);
   const CUresult result = real.cuCtxSetLimit(limit, value);
   if (implied_end(&implied, result, KIND_NONE, 0, 0)) {
     if (value < before) set_loose(entry);
@@ -127,7 +126,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   }
   if (known) real.cuCtxSetLimit(limit, before);
   implied_undone(&implied);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  return refuse(entry);
 }
 
 /* ---- Code ---- */

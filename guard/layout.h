@@ -75,10 +75,11 @@ struct guard_account {
   uint32_t slots_used;          /* no slot from this one on was ever owned */
   uint32_t unused[15];
   struct guard_slot slots[GUARD_SLOTS];
+  uint64_t refused[GUARD_GPUS]; /* how often memory was, whichever process asked: only grows */
 };
 
 static_assert(sizeof(struct guard_turn) == 64, "turn");
 static_assert(sizeof(struct guard_use) == 32, "use");
 static_assert(sizeof(struct guard_limits) == 64 + 128 * GUARD_GPUS, "limits");
-static_assert(sizeof(struct guard_account) == 64 + 8 * GUARD_GPUS + (64 + 40 * GUARD_GPUS) * GUARD_SLOTS,
+static_assert(sizeof(struct guard_account) == 64 + 16 * GUARD_GPUS + (64 + 40 * GUARD_GPUS) * GUARD_SLOTS,
               "account");

@@ -64,25 +64,25 @@ static uint64_t pitched(uint64_t width, uint64_t height) {
 }
 
 /* GUESS bytes are taken before the driver is asked, and SIZE is what it gave. */
-#define ALLOCATE(name, parameters, arguments, GUESS, SIZE, WEIGHT, FREE)               \
-  CUresult name parameters {                                                           \
-    const uint64_t guess = GUESS;                                                      \
-    const int entry = guess == 0 || pointer == NULL ? -1 : limited_here();             \
-    struct charge charge;                                                              \
-    if (entry < 0) return real.name arguments;                                         \
-    if (!charge_begin(&charge, entry, guess, WEIGHT)) return CUDA_ERROR_OUT_OF_MEMORY; \
-    const CUresult result = real.name arguments;                                       \
-    if (result != CUDA_SUCCESS) {                                                      \
-      charge_drop(&charge);                                                            \
-      return result;                                                                   \
-    }                                                                                  \
-    if (!charge_settle(&charge, SIZE)) {                                               \
-      real.FREE(*pointer);                                                             \
-      charge_drop(&charge);                                                            \
-      return CUDA_ERROR_OUT_OF_MEMORY;                                                 \
-    }                                                                                  \
-    charge_keep(&charge, KIND_MEMORY, *pointer, NULL);                                 \
-    return result;                                                                     \
+#define ALLOCATE(name, parameters, arguments, GUESS, SIZE, WEIGHT, FREE)    \
+  CUresult name parameters {                                                \
+    const uint64_t guess = GUESS;                                           \
+    const int entry = guess == 0 || pointer == NULL ? -1 : limited_here();  \
+    struct charge charge;                                                   \
+    if (entry < 0) return real.name arguments;                              \
+    if (!charge_begin(&charge, entry, guess, WEIGHT)) return refuse(entry); \
+    const CUresult result = real.name arguments;                            \
+    if (result != CUDA_SUCCESS) {                                           \
+      charge_drop(&charge);                                                 \
+      return result;                                                        \
+    }                                                                       \
+    if (!charge_settle(&charge, SIZE)) {                                    \
+      real.FREE(*pointer);                                                  \
+      charge_drop(&charge);                                                 \
+      return refuse(entry);                                                 \
+    }                                                                       \
+    charge_keep(&charge, KIND_MEMORY, *pointer, NULL);                      \
+    return result;                                                          \
   }
 
 ALLOCATE(cuMemAlloc_v2, (CUdeviceptr * pointer, size_t bytes), (pointer, bytes), bytes, bytes, WEIGHT_EXACT,
@@ -136,7 +136,7 @@ RELEASE(cuMemFree, (CUdeviceptr_v1 pointer), (pointer), KIND_MEMORY, pointer)
       charge_drop(&charge);                                                            \
       if (result != CUDA_SUCCESS) return result;                                       \
     }                                                                                  \
-    return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
+    return refuse(entry);                                                              \
   }
 
 IMPORT(cuIpcOpenMemHandle, (CUdeviceptr * pointer, CUipcMemHandle handle, unsigned int flags),
@@ -152,7 +152,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* memory,
   const int entry = memory == NULL || description == NULL ? -1 : limited_here();
   struct charge charge;
   if (entry < 0) return real.cuImportExternalMemory(memory, description);
-  if (!charge_begin(&charge, entry, description->size, WEIGHT_BESIDE)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!charge_begin(&charge, entry, description->size, WEIGHT_BESIDE)) return refuse(entry);
   const CUresult result = real.cuImportExternalMemory(memory, description);
   if (result == CUDA_SUCCESS)
     charge_keep(&charge, KIND_EXTERNAL, (uintptr_t)*memory, NULL);
@@ -180,18 +180,18 @@ static uint64_t array_bytes(uint64_t width, uint64_t height, uint64_t depth, CUa
       ? 0                            \
       : array_bytes((d)->Width, (d)->Height, (d)->Depth, (d)->Format, (d)->NumChannels)
 
-#define ARRAY(name, parameters, arguments, LEAST, DESTROY)                       \
-  CUresult name parameters {                                                     \
-    const int entry = array == NULL ? -1 : limited_here();                       \
-    struct implied implied;                                                      \
-    if (entry < 0) return real.name arguments;                                   \
-    if (!implied_begin(&implied, entry, LEAST)) return CUDA_ERROR_OUT_OF_MEMORY; \
-    const CUresult result = real.name arguments;                                 \
-    const uint64_t key = result == CUDA_SUCCESS ? (uintptr_t)*array : 0;         \
-    if (implied_end(&implied, result, KIND_ARRAY, key, 0)) return result;        \
-    real.DESTROY(*array);                                                        \
-    implied_undone(&implied);                                                    \
-    return CUDA_ERROR_OUT_OF_MEMORY;                                             \
+#define ARRAY(name, parameters, arguments, LEAST, DESTROY)                \
+  CUresult name parameters {                                              \
+    const int entry = array == NULL ? -1 : limited_here();                \
+    struct implied implied;                                               \
+    if (entry < 0) return real.name arguments;                            \
+    if (!implied_begin(&implied, entry, LEAST)) return refuse(entry);     \
+    const CUresult result = real.name arguments;                          \
+    const uint64_t key = result == CUDA_SUCCESS ? (uintptr_t)*array : 0;  \
+    if (implied_end(&implied, result, KIND_ARRAY, key, 0)) return result; \
+    real.DESTROY(*array);                                                 \
+    implied_undone(&implied);                                             \
+    return refuse(entry);                                                 \
   }
 
 ARRAY(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR* description), (array, description),

@@ -380,6 +380,10 @@ void guard_set_held(int entry, uint64_t units) {
   __atomic_store_n(&slot->held[entry], (units < MOST_UNITS ? units : MOST_UNITS) << 32, __ATOMIC_SEQ_CST);
 }
 
+void guard_count_refusal(int entry) {
+  if (guard_open() == GUARD_LIMITED) __atomic_fetch_add(&pages.account->refused[entry], 1, __ATOMIC_RELAXED);
+}
+
 /* ---- Time ---- */
 
 const struct guard_turn* guard_turn_of(int entry) {

@@ -51,6 +51,9 @@ void guard_give(int entry, uint64_t units);
 /* Says what this process holds. Nobody else in the process may take or give meanwhile. */
 void guard_set_held(int entry, uint64_t units);
 
+/* One more request was refused: that stays counted when the process ends, and its slot is somebody else's. */
+void guard_count_refusal(int entry);
+
 /* Whose turn it is on a GPU; null where nobody limits time. */
 const struct guard_turn* guard_turn_of(int entry);
 

@@ -68,7 +68,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
   struct physical* physical = new_physical(entry, WEIGHT_EXACT);
   if (physical == NULL || !charge_begin(&charge, entry, size, WEIGHT_EXACT)) {
     free(physical);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse(entry);
   }
   pthread_mutex_lock(&physical_mutex);
   const CUresult result = real.cuMemCreate(handle, size, prop, flags);
@@ -137,15 +137,16 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
                   unsigned long long flags) {
   if (!is_counted()) return real.cuMemMap(address, size, offset, handle, flags);
   if (!table_reserve()) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  int entry = -1;
   for (int tries = 0; tries < 2; ++tries) {
     lock_physical();
     struct thing thing;
     struct physical* physical = table_get(KIND_HANDLE, handle, &thing) ? thing.object : NULL;
-    const int entry = physical == NULL ? -1 : physical->entry;
+    entry = physical == NULL ? -1 : physical->entry;
     const bool fits = physical == NULL || charge_imported(physical, (uint64_t)offset + size);
-    if (fits) result = real.cuMemMap(address, size, offset, handle, flags);
-    if (fits && result == CUDA_SUCCESS && physical != NULL) {
+    const CUresult result =
+        fits ? real.cuMemMap(address, size, offset, handle, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS && physical != NULL) {
       ++physical->mappings;
       put(KIND_MAPPING, address, physical, size);
     }
@@ -153,7 +154,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
     if (fits) return result;
     make_room(entry);
   }
-  return result;
+  return refuse(entry);
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {

@@ -134,7 +134,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   pthread_mutex_unlock(&pools.mutex);
   if (known != NULL || entry < 0) return result;
   real.cuMemPoolDestroy(*pool);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  return refuse(entry);
 }
 
 /* What it has left stays charged until the next measurement. */
@@ -168,9 +168,10 @@ TRIM(cuDeviceGraphMemTrim, (CUdevice device), (device))
 /* ---- Allocations from pools ---- */
 
 /* Takes what the pool will have to reserve for `bytes`, with the mutex held from then on unless it fails. A
- * graph that runs `again` may use what it had. Null: out of memory. */
+ * graph that runs `again` may use what it had. Null: it is refused, and counted. */
 static struct pool* begin(CUmemoryPool handle, CUdevice device, int entry, uint64_t bytes, bool again,
                           uint32_t* ahead) {
+  int whose = entry;
   for (int tries = 0; tries < 2; ++tries) {
     counting_begin();
     pthread_mutex_lock(&pools.mutex);
@@ -180,6 +181,7 @@ static struct pool* begin(CUmemoryPool handle, CUdevice device, int entry, uint6
     *ahead = 0;
     if (pool != NULL && pool->entry < 0) return pool;
     if (pool != NULL) {
+      whose = pool->entry;
       const uint64_t reserved = reserved_bytes(pool), used = used_bytes(pool);
       if (reserved >= used && reserved - used >= needed && needed >= bytes) return pool;
       *ahead = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
@@ -191,6 +193,7 @@ static struct pool* begin(CUmemoryPool handle, CUdevice device, int entry, uint6
     counting_end();
     if (tries == 0) make_room(entry);
   }
+  guard_count_refusal(whose);
   return NULL;
 }
 
@@ -217,7 +220,7 @@ static void end(void) {
     if (its->entry >= 0 && !settle(its, ahead) && !trim_to_fit(its) && result == CUDA_SUCCESS) {          \
       real.FREE(*pointer, stream);                                                                        \
       trim_to_fit(its);                                                                                   \
-      result = CUDA_ERROR_OUT_OF_MEMORY;                                                                  \
+      result = refuse(its->entry);                                                                        \
     }                                                                                                     \
     end();                                                                                                \
     return result;                                                                                        \

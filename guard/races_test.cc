@@ -147,6 +147,46 @@ TEST_F(GuardRaceTest, ProcessesThatRaceNeverHoldMoreAndAreNeverRefusedWhatFits) 
   ::munmap(&together, sizeof together);
 }
 
+// Whoever asks, and dies: one for each, and what is counted stays.
+TEST_F(GuardRaceTest, EachRefusalIsCountedOnce) {
+  constexpr int kProcesses = 8, kThreads = 8, kRequests = kSanitized ? 20 : 200;
+  limit({{0, kProcesses * kContext + kGib}});
+  account_->refused[1] = 7;
+  auto& together = *shared<Together>();
+  const auto refuse = [&](Client& client) {
+    ASSERT_EQ(CALL(client.cuda, cuCtxSetCurrent)(client.context), CUDA_SUCCESS);
+    for (int i = 0; i < kRequests; ++i) EXPECT_EQ(client.allocate(20 * kGib), CUDA_ERROR_OUT_OF_MEMORY);
+  };
+  std::vector<pid_t> children;
+  for (int number = 0; number < kProcesses; ++number)
+    children.push_back(start([&, number](Client& client) {
+      client.start();
+      std::vector<std::thread> threads;
+      for (int i = 0; i < kThreads; ++i) threads.emplace_back([&] { refuse(client); });
+      for (auto& thread : threads) thread.join();
+      ++together.arrived;
+      while (number % 2 == 0) ::pause();  // until it is killed
+    }));
+  while (together.arrived < kProcesses) ::usleep(1000);
+  for (int number = 0; number < kProcesses; ++number) {
+    if (number % 2 == 1) {
+      finish(children[number]);
+      continue;
+    }
+    ::kill(children[number], SIGKILL);
+    ::waitpid(children[number], nullptr, 0);
+  }
+  run_cuda(refuse);  // in a slot that somebody has had
+  EXPECT_EQ(account_->refused[0], static_cast<std::uint64_t>((kProcesses * kThreads + 1) * kRequests));
+  EXPECT_EQ(account_->refused[1], 7U) << "another GPU's";
+  account_->refused[0] = UINT64_MAX;
+  run_cuda([&](Client& client) {
+    refuse(client);
+    EXPECT_EQ(client.allocate(kGib), CUDA_SUCCESS) << "what it says decides nothing";
+  });
+  ::munmap(&together, sizeof together);
+}
+
 /// A process that has slot 0 or 1, and asks for all of the share, as another process does that has the other
 /// slot.
 class Rival {

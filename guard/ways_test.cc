@@ -147,6 +147,7 @@ TEST_P(EveryWay, FillsTheShareAndNoMore) {
     // Nobody else is charged for it, and nothing is left that fits nowhere.
     EXPECT_EQ(client.allocate(64 * kMib), CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_LE(client.free_bytes(), 4 * kMib);
+    EXPECT_EQ(account_->refused[0], 2U) << "one for each that was";
   });
   run_cuda([](Client& client) { EXPECT_EQ(client.allocate(600 * kMib), CUDA_SUCCESS); });
 }

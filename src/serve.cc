@@ -226,9 +226,12 @@ class MachineDaemon {
     return tasks;
   }
 
-  share::HostShares::Options group_share_options() const {
+  share::HostShares::Options group_share_options() {
     return {options_.state, [hardware = hardware_] { return hardware->sharing_programs(); },
-            [](const std::string& sentence) { spdlog::warn("{}", sentence); }};
+            [](const std::string& sentence) { spdlog::warn("{}", sentence); },
+            [this](const std::string& group) {
+              boost::asio::post(daemon_.context(), [this, group] { daemon_.engine().mps_restarted(group); });
+            }};
   }
 
   const cli::ServeOptions& options_;

@@ -16,11 +16,13 @@ std::optional<metrics::ShareFacts::Turns> turns_of(const share::Figures& figures
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> charged(const share::Figures& figures, const share::Allowance& allowance) {
-  const auto found = figures.charged.find(allowance.name);
-  if (found == figures.charged.end()) return std::nullopt;
+std::optional<metrics::ShareFacts::Guard> counted(const share::Figures& figures,
+                                                  const share::Allowance& allowance) {
+  const auto found = figures.counted.find(allowance.name);
+  if (found == figures.counted.end()) return std::nullopt;
   const auto of_gpu = found->second.find(allowance.gpu);
-  return of_gpu == found->second.end() ? std::nullopt : std::optional(of_gpu->second);
+  if (of_gpu == found->second.end()) return std::nullopt;
+  return metrics::ShareFacts::Guard{of_gpu->second.charged, of_gpu->second.refused};
 }
 
 }  // namespace
@@ -42,7 +44,7 @@ void add_shares(const share::Figures& figures,
                                                        .limit_bytes = account.allowance.bytes,
                                                        .overruns = account.overruns,
                                                        .offences = account.offences,
-                                                       .charged_bytes = charged(figures, account.allowance),
+                                                       .guard = counted(figures, account.allowance),
                                                        .turns = turns_of(figures, account.allowance)});
 }
 

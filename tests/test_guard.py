@@ -103,6 +103,19 @@ class GuardTest(ImagesTest):
         self.assertEqual((labels["tier"], limit), ("guarded", SHARE << 20))
         charged = drover.wait_for(lambda: self.series("drover_container_gpu_memory_charged_bytes"), "the guard's own count")
         self.assertEqual([value for _, value in charged], [(512 + CONTEXT) << 20])
+        self.assertEqual([value for _, value in self.series("drover_container_gpu_memory_refused_total")], [0])
+
+    def test_what_the_guard_refuses_is_counted_and_stays_so(self):
+        task = self.hold(512)
+        for _ in range(3):
+            self.assertEqual(self.daemon.cli("exec", task, "--", "/cuda_check", "hold", str(9 * GIB)).status, 2)
+
+        def refused():
+            return [value for labels, value in self.series("drover_container_gpu_memory_refused_total") if labels["task_id"] == task]
+        drover.wait_for(lambda: refused() == [3], lambda: f"each to be counted: {refused()}")
+        self.daemon.kill()
+        self.daemon.start()
+        drover.wait_for(lambda: refused() == [3], lambda: f"the processes have ended, and the count is there: {refused()}")
 
     def test_who_is_not_guarded_is_told_so(self):
         for how in ({"share_by": "none"}, {"gpu_share": "512MiB"}, {"group": "team", "share_by": "none"}):

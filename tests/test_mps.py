@@ -70,6 +70,10 @@ class MpsTest(mps_host.HostTest, drover.DaemonTest):
         task = self.start()
         self.assertEqual(self.daemon.task(task)["task"]["share_by"], "mps")
         self.assertIn("by MPS", self.daemon.cli("show", task).out)
+        self.assertIn(f"root {task} by MPS (group train)", self.daemon.cli("gpus").out)
+        self.assertIn(" by MPS, with its group 'train'", self.daemon.cli("explain", task).out)
+        holder, = [holder for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"] for holder in gpu["holders"]]
+        self.assertEqual((holder["share_by"], holder["group"]), ("mps", "train"))
 
 
 class RefusalTest(mps_host.HostTest, drover.DaemonTest):
@@ -99,6 +103,39 @@ class RefusalTest(mps_host.HostTest, drover.DaemonTest):
         self.assertEqual(set(self.host.modes().values()), {"2"})
 
 
+class FailureTest(mps_host.HostTest, drover.DaemonTest):
+    kind_of_daemon = drover.Daemon
+
+    def stuck(self):
+        gpus = [gpu["uuid"] for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]]
+        return [self.host.settings / f"{gpu}.stuck" for gpu in gpus]
+
+    def mend(self):
+        for path in self.stuck():
+            path.unlink(missing_ok=True)
+
+    def test_a_gpu_that_cannot_be_put_back_is_given_to_nobody(self):
+        self.host.settings.mkdir(exist_ok=True)
+        self.addCleanup(self.mend)
+        for path in self.stuck():
+            path.touch()
+        # It fails when MPS is there already: there is no such image.
+        first = self.daemon.submit("exit", 0, gpus=8, group="train", share_by="mps", image="oci:/nothing/here")
+        told = "its GPUs are its own until they are as they were"
+        drover.wait_for(lambda: told in self.daemon.cli("show", first).out, lambda: f"it to be told: {self.daemon.cli('show', first).out}")
+        second = self.daemon.submit("sleep", 600, gpus=1)
+        for _ in range(2):
+            self.assertEqual([self.daemon.task(task)["state"] for task in (first, second)], ["starting", "queued"])
+            self.assertEqual(len(self.host.modes()), 8)
+            self.daemon.kill()
+            self.daemon.start()
+        self.mend()
+        record = self.daemon.wait_until_final(first)
+        self.assertIn("/nothing/here", record["reason"])
+        self.daemon.wait_until_running(second)
+        self.assertEqual(self.host.left(), [])
+
+
 class SurvivalTest(mps_host.HostTest, drover.DaemonTest):
     kind_of_daemon = drover.Daemon
 
@@ -123,12 +160,22 @@ class SurvivalTest(mps_host.HostTest, drover.DaemonTest):
         self.assertEqual(self.host.left(), [])
 
     def test_a_daemon_of_mps_that_dies_is_started_again_and_told_of(self):
-        self.start()
-        before = self.host.processes()
-        for pid in before:
-            mps_host.end_process(pid)
-        drover.wait_for(lambda: len(set(self.host.processes()) - set(before)) == 2, self.daemon.read_log)
-        self.assertIn(f"the MPS control daemon of '{GROUP}' has ended; it is started again", self.daemon.read_log())
+        task = self.start()
+        for is_there in (True, False):
+            before = self.host.processes()
+            if not is_there:
+                self.daemon.kill()
+            for pid in before:
+                mps_host.end_process(pid)
+            if not is_there:
+                self.daemon.start()
+            drover.wait_for(lambda before=before: len(set(self.host.processes()) - set(before)) == 2, self.daemon.read_log)
+            drover.wait_for(lambda is_there=is_there: len(self.losses(task)) == (1 if is_there else 2), lambda: f"{self.daemon.api('GET', '/v1/events')}")
+        self.assertIn("the MPS daemon of its group 'train' had ended", self.losses(task)[-1])
+        self.assertIn(f"the MPS control daemon of '{GROUP}' had ended: it is started again", self.daemon.read_log())
+
+    def losses(self, task):
+        return [event["message"] for event in self.daemon.api("GET", "/v1/events?follow=false&kind=mps_restarted")["events"] if event["task"] == task]
 
     def test_kill_at_any_moment_leaves_nothing(self):
         seed = int(os.environ.get("DROVER_TEST_SEED", random.randrange(1 << 30)))

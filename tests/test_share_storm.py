@@ -1,4 +1,5 @@
-"""Tasks with a share, each of which ends in some way at any moment, and a daemon that is killed beside them: nothing of them is left.
+"""Tasks with a share, and groups with MPS, each of which ends in some way at any moment, and daemons that are killed beside them: nothing of
+them is left.
 
 DROVER_TEST_KILLS says how many, two for each task (200 by default); DROVER_TEST_SEED repeats a run.
 """
@@ -12,6 +13,7 @@ import time
 import unittest
 
 import drover
+import mps_host
 import test_cdi
 import test_guard
 from test_guard import CHECK, GIB, LIBRARIES
@@ -19,7 +21,8 @@ from test_guard import CHECK, GIB, LIBRARIES
 TASKS = int(os.environ.get("DROVER_TEST_KILLS", "200")) // 2
 SEED = int(os.environ.get("DROVER_TEST_SEED", random.randrange(2**32)))
 MOST = 6  # at a time
-WAYS = ("end", "stop", "stop by force", "kill the shim", "kill the program", "kill the daemon")
+GROUPS = ("train", "other")
+WAYS = ("end", "stop", "stop by force", "kill the shim", "kill the program", "kill the daemon", "kill MPS")
 
 
 class StormTest(test_guard.SharesTest):
@@ -29,10 +32,13 @@ class StormTest(test_guard.SharesTest):
         cls.image = test_cdi.make_image(cls.daemon.folder / "image", cls.daemon.probe, libraries_for=(CHECK, *LIBRARIES),
                                         files=[("cuda_check", CHECK.read_bytes())])
         cls.random = random.Random(SEED)
+        cls.host = mps_host.Host(cls.daemon)
 
-    def submit(self, *words, **how):
-        return self.daemon.submit(command=["/cuda_check", *map(str, words)], image=self.image, gpu_share=f"{self.random.randint(2, 20)}GiB",
-                                  memory=drover.MEMORY, cpus=0.1, **how)
+    def submit(self, *words):
+        share = {"gpu_share": f"{self.random.randint(2, 20)}GiB"}
+        member = {"gpus": 1, "group": self.random.choice(GROUPS), "share_by": "mps"}
+        return self.daemon.submit(command=["/cuda_check", *map(str, words)], image=self.image, memory=drover.MEMORY, cpus=0.1,
+                                  **self.random.choice((share, share, member)))
 
     def kill_program(self, task):
         for group in drover.cgroups_of([task]):
@@ -54,12 +60,16 @@ class StormTest(test_guard.SharesTest):
             self.kill_shim(task)
         if way == "kill the program":
             self.kill_program(task)
+        if way == "kill MPS":
+            for pid in self.host.processes()[:self.random.randint(1, 2)]:
+                mps_host.end_process(pid)
         if way == "kill the daemon":
             self.daemon.kill()
             self.daemon.start()
 
     def pages(self):
-        return [*(self.daemon.state / "tasks").glob("*/share"), *pathlib.Path("/run/drover-guard").glob("*")]
+        tasks = self.daemon.state / "tasks"
+        return [*tasks.glob("*/share"), *tasks.glob("*/mps"), *tasks.glob("*/*.sock"), *pathlib.Path("/run/drover-guard").glob("*")]
 
     def test_nothing_is_left(self):
         print(f"seed {SEED}")
@@ -77,6 +87,8 @@ class StormTest(test_guard.SharesTest):
         self.assertEqual(self.daemon.leaks(tasks), [], f"seed {SEED}")
         self.assertEqual([gpu["usage"]["processes"] for gpu in self.daemon.api("GET", "/v1/gpus?usage=true")["gpus"]], [[]] * 8)
         self.assertEqual(self.series("drover_container_gpu_memory_limit_bytes"), [])
+        self.assertEqual(self.host.left(), [], "nothing of MPS, and no compute mode")
+        self.assertEqual(self.pages(), [], "nor of shares, though the folders are there")
         for task in tasks:
             self.daemon.api("DELETE", f"/v1/tasks/{task}")
         drover.wait_for(lambda: not self.pages(), lambda: f"pages to go: {self.pages()}")

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <mutex>
 
 #include "base/pidfd.h"
 #include "container/bundle.h"
@@ -95,11 +95,13 @@ Status Launcher::fill_sandbox(const Directory& folder, const Launch& launch, con
 }
 
 Status Launcher::make_pages(const Directory& folder, const Launch& launch) {
-  static std::mutex one_at_a_time;  // of two of a group the second finds the pages of the first
-  const std::lock_guard lock(one_at_a_time);
+  // Of two of a group the second finds the pages of the first, whichever launcher either has.
+  DROVER_TRY(const auto tasks, Directory::open(std::filesystem::path(folder.path()).parent_path()));
+  while (::flock(tasks.fd(), LOCK_EX) != 0)
+    if (errno != EINTR) return fail_errno(fmt::format("Failed to lock '{}'", tasks.path()), errno);
   std::vector<Directory> others;
   for (const auto& id : launch.together ? launch.together() : std::vector<std::string>()) {
-    auto other = Directory::open(std::filesystem::path(folder.path()).parent_path() / id);
+    auto other = tasks.subdirectory(id);
     if (other && id != launch.task.id) others.push_back(*std::move(other));
   }
   return share::make_pages(folder, launch.limits, others);

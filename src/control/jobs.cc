@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "control/group_name.h"
+
 namespace drover::control {
 namespace {
 
@@ -101,7 +103,7 @@ bool runs_whole(const std::vector<const TaskRecord*>& members) {
 
 placement::Request request_of(const workload::Task& task) {
   auto request = task.resources;
-  if (!request.group.empty()) request.group = fmt::format("{}/{}", task.owner, request.group);
+  request.group = group_of(task);
   return request;
 }
 

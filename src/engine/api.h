@@ -215,6 +215,8 @@ class Views {
     std::uint64_t memory_bytes = 0;               ///< of the GPU's; 0 when unknown
     std::string tier = {};                        ///< placement::tier_of
     std::optional<placement::MigGrant> mig = {};  ///< the part of it that he has
+    bool by_mps = false;                          ///< with the others of his group
+    std::string group = {};                       ///< that one; "" as `task_id`
   };
   virtual Later<std::vector<Holder>> holders(const Caller& caller) const = 0;
 

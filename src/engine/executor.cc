@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "control/environment.h"
-#include "control/jobs.h"
+#include "control/group_name.h"
 #include "control/journal.h"
 #include "engine/image_inspector.h"
 #include "gpu/share_tier.h"
@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::seconds kTryAgain{5};  // what could not be done about a task
 constexpr std::string_view kFindFailed = "Failed to find again";
 constexpr std::string_view kStopFailed = "Failed to stop";
+constexpr std::string_view kUndoFailed = "Failed to put back the GPUs of";
 constexpr std::string_view kResizeFailed = "Failed to set the driver's limit of";
 
 /// What a member of a gang is told of the others: all of them are on this machine, whose network they share.
@@ -39,8 +40,7 @@ container::Launch launch_of(const control::TaskRecord& record, const LaunchFacts
     if (grant.mig) launch.parts.push_back({grant.uuid, grant.mig->profile_id, grant.mig->placement});
   if (launch.parts.empty() && !record.task.resources.share.whole())
     for (const auto& grant : record.gpus) launch.gpu_shares.push_back({grant.milli, grant.memory_bytes});
-  if (record.task.resources.by_mps())
-    launch.mps_group = fmt::format("group-{}-{}", record.task.owner, record.task.resources.group);
+  launch.mps_group = control::mps_group_of(record.task);
   launch.host_ports = record.ports;
   launch.processes = record.task.processes.value_or(
       static_cast<int>(std::min<std::uint64_t>(facts.processes, workload::kMaxProcesses)));
@@ -92,6 +92,12 @@ Result<container::DriverSupply> guarded_supply(const Ports& ports, const contain
         "a task without an image does not see the files of this driver, which the guard would lie over",
         "name an image, or ask for a share that nothing enforces: --share-by none");
   return supply;
+}
+
+/// Whether a launch does something to its GPUs that outlives it: makes parts of them, or has MPS there.
+bool changes_gpus(const control::TaskRecord& record) {
+  return record.task.resources.by_mps() ||
+         std::ranges::any_of(record.gpus, [](const auto& grant) { return grant.mig.has_value(); });
 }
 
 /// What comes over the network: files, and images that registries have.
@@ -147,9 +153,9 @@ void Executor::carry_out(const control::action::Launch& action) {
         if (const auto own = launching_.find(id); own != launching_.end() && own->second == source)
           launching_.erase(own);
         if (*in_use)
-          hooks_.happened(control::event::PutBack{id, **in_use, attempt});
+          tell_when_undone(id, control::event::PutBack{id, **in_use, attempt});
         else if (!launched)
-          hooks_.happened(control::event::LaunchFailed{id, launched.error(), attempt});
+          tell_when_undone(id, control::event::LaunchFailed{id, launched.error(), attempt});
         hooks_.launched(task);
       },
       may_take_hours(record.task) ? Pace::kSlow : Pace::kUsual);
@@ -179,15 +185,30 @@ Status Executor::launch(const control::TaskRecord& record, const LaunchFacts& fa
   return containerizer_->launch(launch);
 }
 
+void Executor::tell_when_undone(const std::string& id, control::Event told) {
+  const auto* record = state_.find(id);
+  if (record == nullptr || !changes_gpus(*record)) return hooks_.happened(std::move(told));
+  run_serially(
+      id, record->task.owner, [this, id] { return containerizer_->clean(id); },
+      [this, id, told = std::move(told)](Status undone) {
+        if (undone) {
+          const auto earlier = retries_.find(id);
+          if (earlier != retries_.end() && earlier->second.failure == kUndoFailed) retries_.erase(earlier);
+          return hooks_.happened(told);
+        }
+        prepares(id, "it did not start, and its GPUs are its own until they are as they were: " +
+                         undone.error().message);
+        try_later(id, kUndoFailed, undone.error(), [this, id, told] { tell_when_undone(id, told); });
+      });
+}
+
 /// By the driver itself, where it can, and by the guard in front of it, which limits time too. Where neither
 /// can, a share is counted, unless the task insists.
 Status Executor::add_driver(container::Launch& launch) const {
   DROVER_TRY(launch.limit_memory, memory_limiter(ports_, launch));
   launch.limits = limits_of(launch);
   if (!launch.task.resources.group.empty())
-    launch.together = [this, group = control::request_of(launch.task).group] {
-      return share_groups_.members(group);
-    };
+    launch.together = [this, group = control::group_of(launch.task)] { return share_groups_.members(group); };
   auto supply = launch.limits.empty() ? ports_.driver_supply(false) : guarded_supply(ports_, launch);
   if (!supply && !launch.limits.empty() && launch.task.resources.share_by != workload::ShareBy::kLimits) {
     launch.limits.clear();
@@ -273,7 +294,8 @@ void Executor::carry_out(const control::action::Stop& action) {
           if (failed == kStopFailed) retries_.erase(earlier);
           return;
         }
-        if (failed == kFindFailed) return;  // once it is found again, it is stopped
+        // Once it is found again, it is stopped; and what did not start ends when that is undone.
+        if (failed == kFindFailed || failed == kUndoFailed) return;
         try_later(action.id, kStopFailed, stopped.error(), [this, action] {
           const auto* one = state_.find(action.id);
           if (one != nullptr && one->state == control::TaskState::kStopping) perform(action);

@@ -86,6 +86,9 @@ class Executor {
   /// Called on a pool.
   Status launch(const control::TaskRecord& record, const LaunchFacts& facts, const std::stop_token& stop,
                 std::function<Status()> may_start);
+  /// What a launch that failed did to GPUs is undone before that is told: until then they are the task's, and
+  /// nobody else is given them. The next daemon finds the same by recover().
+  void tell_when_undone(const std::string& id, control::Event told);
   Status add_driver(container::Launch& launch) const;
   void add_secrets(container::Launch& launch) const;
   void prepares(const std::string& id, const std::string& step);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "control/group_name.h"
 #include "engine/find_tasks.h"
 #include "engine/image_fits.h"
 #include "engine/strays.h"
@@ -270,6 +271,20 @@ Result<control::TaskRecord> LocalEngine::resize(const Caller& caller, const std:
   const auto full_id = found->task.id;
   DROVER_CHECK_OK(change(control::event::ResizeRequested{full_id, share}));
   return shown(state().tasks.at(full_id));
+}
+
+void LocalEngine::mps_restarted(const std::string& group) {
+  std::vector<control::event::Noted> lost;
+  for (const auto& id : state_.active) {
+    const auto& record = state_.tasks.at(id);
+    if (record.state != control::TaskState::kRunning || control::mps_group_of(record.task) != group) continue;
+    lost.push_back(
+        {"mps_restarted", id,
+         fmt::format("the MPS daemon of its group '{}' had ended and was started again: what it had "
+                     "on its GPUs is lost",
+                     record.task.resources.group)});
+  }
+  for (auto& noted : lost) happened(std::move(noted));
 }
 
 Status LocalEngine::remove(const Caller& caller, const std::string& id) {

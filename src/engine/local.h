@@ -52,6 +52,8 @@ class LocalEngine final : public Api {
   void checked(const CheckResult& result);
   /// What was decided about shares that are watched (Ports::watch_shares).
   void judged(const std::vector<share::Verdict>& verdicts) { share_watch_.judged(verdicts); }
+  /// The MPS daemon of a group (control::mps_group_of) had ended, and is another one now.
+  void mps_restarted(const std::string& group);
   /// For checks by command: CheckPorts::run_command.
   void run_command(const std::string& task_id, const std::vector<std::string>& command,
                    std::chrono::milliseconds timeout,

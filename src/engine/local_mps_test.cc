@@ -25,6 +25,11 @@ class LocalMpsTest : public testing::LocalEngineTest {
     run();
     return record;
   }
+  void wait_and_run() {
+    now_ += std::chrono::minutes(1);
+    engine_->tick();
+    run();
+  }
 };
 
 TEST_F(LocalMpsTest, MembersAreLaunchedIntoTheGroupOfTheirOwner) {
@@ -80,6 +85,54 @@ TEST_F(LocalMpsTest, WhatCannotBeStartedIsSaid) {
   ASSERT_TRUE(submit_member());
   EXPECT_EQ(engine_->task({}, "t1")->state, TaskState::kFailed);
   EXPECT_THAT(engine_->task({}, "t1")->reason, HasSubstr("nvidia-cuda-mps-control"));
+}
+
+TEST_F(LocalMpsTest, WhatIsNotUndoneKeepsItsGpusFromOthers) {
+  begin(1);
+  world_.launch_error = Error{ErrorKind::kUnavailable, "its GPUs cannot be shared by MPS", "", ""};
+  world_.clean_error = Error{ErrorKind::kTimeout, "nvidia-smi does not answer", "", ""};
+  ASSERT_TRUE(submit_member());
+  world_.launch_error.reset();
+  ASSERT_TRUE(submit_member(ShareBy::kAuto, "other"));
+  EXPECT_EQ(engine_->task({}, "t1")->state, TaskState::kStarting);
+  EXPECT_EQ(engine_->task({}, "t2")->state, TaskState::kQueued);
+  EXPECT_THAT(log_, ::testing::ElementsAre("Failed to put back the GPUs of task 't1', and will try again: "
+                                           "nvidia-smi does not answer"));
+  engine_->stop({}, "t1", false, [](const auto& stopped) { EXPECT_TRUE(stopped); });
+  run();
+  for (int i = 0; i < 3; ++i) wait_and_run();
+  EXPECT_EQ(engine_->task({}, "t1")->state, TaskState::kStopping);
+  EXPECT_EQ(engine_->task({}, "t2")->state, TaskState::kQueued);
+  world_.clean_error.reset();
+  wait_and_run();
+  EXPECT_EQ(engine_->task({}, "t1")->state, TaskState::kKilled);
+  EXPECT_EQ(engine_->task({}, "t2")->state, TaskState::kStarting);
+}
+
+TEST_F(LocalMpsTest, ADaemonKilledMeanwhileFindsThemHeldToo) {
+  begin(1);
+  world_.launch_error = Error{ErrorKind::kUnavailable, "its GPUs cannot be shared by MPS", "", ""};
+  world_.clean_error = Error{ErrorKind::kTimeout, "nvidia-smi does not answer", "", ""};
+  ASSERT_TRUE(submit_member());
+  begin(1);
+  world_.clean_error.reset();
+  wait_and_run();
+  EXPECT_EQ(engine_->task({}, "t1")->state, TaskState::kFailed) << "it was tried again, and failed again";
+  EXPECT_THAT(engine_->task({}, "t1")->reason, HasSubstr("cannot be shared by MPS"));
+}
+
+TEST_F(LocalMpsTest, WhoLosesHisServerIsToldAndNobodyElse) {
+  begin(2);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(submit_member());
+  ASSERT_TRUE(submit_member(ShareBy::kMps, "other"));
+  for (const char* id : {"t1", "t3"}) engine_->watcher().started(id, container::Running{});
+  run();
+  engine_->mps_restarted("group-0-train");
+  run();
+  std::vector<std::string> hear;
+  for (const auto& event : told())
+    if (event.kind == "mps_restarted") hear.push_back(event.task_id);
+  EXPECT_THAT(hear, ::testing::ElementsAre("t1"));
 }
 
 TEST_F(LocalMpsTest, AClusterHasItByClaims) {

@@ -65,11 +65,14 @@ std::vector<std::string> what_it_has(const control::State& state, const control:
                                      const std::vector<int>& usable) {
   std::vector<std::string> lines;
   const auto& share = record.task.resources.share;
+  const auto by_mps = record.task.resources.by_mps()
+                          ? fmt::format(" by MPS, with its group '{}'", record.task.resources.group)
+                          : "";
   if (!record.gpus.empty())
     lines.push_back(
-        fmt::format("{} {}{}", is_final(record.state) ? "it had" : "it has",
+        fmt::format("{} {}{}{}", is_final(record.state) ? "it had" : "it has",
                     fmt::join(described(record.gpus, share, state.machine_of(record).inventory), ", "),
-                    gpu::tier_in_words(placement::tier_of(record.gpus.front(), record.tier))));
+                    gpu::tier_in_words(placement::tier_of(record.gpus.front(), record.tier)), by_mps));
   if (!record.cpus.empty() && owns_resources(record.state)) lines.push_back(describe_cpus(record, usable));
   return lines;
 }
@@ -237,10 +240,11 @@ Later<std::vector<Views::Holder>> LocalEngine::holders(const Caller& caller) con
     std::vector<Holder> result;
     for (const auto& id : state->active) {
       const auto& record = state->tasks.at(id);
+      const bool seen = may_see(caller, record), by_mps = record.task.resources.by_mps();
       for (const auto& grant : record.gpus)
-        result.push_back({grant.uuid, may_see(caller, record) ? id : "", record.task.user.name, grant.milli,
-                          grant.memory_bytes, std::string(placement::tier_of(grant, record.tier)),
-                          grant.mig});
+        result.push_back({grant.uuid, seen ? id : "", record.task.user.name, grant.milli, grant.memory_bytes,
+                          std::string(placement::tier_of(grant, record.tier)), grant.mig, by_mps,
+                          seen && by_mps ? record.task.resources.group : ""});
     }
     return result;
   };

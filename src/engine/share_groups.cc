@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "control/jobs.h"
+#include "control/group_name.h"
 
 namespace drover::engine {
 
@@ -10,7 +10,7 @@ void ShareGroups::update(const control::State& state) {
   std::map<std::string, std::vector<std::string>> members;
   for (const auto& id : state.active) {
     const auto& task = state.tasks.at(id).task;
-    if (!task.resources.group.empty()) members[control::request_of(task).group].push_back(id);
+    if (auto group = control::group_of(task); !group.empty()) members[std::move(group)].push_back(id);
   }
   const std::lock_guard lock(mutex_);
   members_ = std::move(members);

@@ -16,7 +16,7 @@ class ShareGroups {
  public:
   /// From now on those that are active.
   void update(const control::State& state);
-  /// By the name that placement has for the group (control::request_of).
+  /// By the name that placement has for the group (control::group_of).
   std::vector<std::string> members(const std::string& group) const;
 
  private:

@@ -7,14 +7,14 @@
 #include <set>
 #include <utility>
 
-#include "control/jobs.h"
+#include "control/group_name.h"
 
 namespace drover::engine {
 namespace {
 
 /// Of a group there is one name, whoever of it is there.
 std::string name_of(const workload::Task& task) {
-  const auto group = control::request_of(task).group;
+  const auto group = control::group_of(task);
   return group.empty() ? task.id : group;
 }
 

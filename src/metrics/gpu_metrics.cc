@@ -131,6 +131,8 @@ constexpr Metric kLimit{"drover_container_gpu_memory_limit_bytes", kGauge,
                         "GPU memory that a container with a share may use; tier says what keeps it to that"};
 constexpr Metric kCharged{"drover_container_gpu_memory_charged_bytes", kGauge,
                           "GPU memory that the guard counts for a container with a share"};
+constexpr Metric kRefused{"drover_container_gpu_memory_refused_total", kCounter,
+                          "Requests for more than that which the guard has refused, as the container says"};
 constexpr Metric kTurns{"drover_container_gpu_turn_seconds_total", kCounter,
                         "How long it was the container's turn on a shared GPU that others wanted too"};
 constexpr Metric kLent{"drover_container_gpu_turn_lent_seconds_total", kCounter,
@@ -307,7 +309,10 @@ class Writer {
     for (const auto& share : found->second) {
       const auto labels = joined(of_gpu, share.owner);
       one(kLimit, joined(labels, {{"tier", share.tier}}), static_cast<double>(share.limit_bytes));
-      if (share.charged_bytes) one(kCharged, labels, static_cast<double>(*share.charged_bytes));
+      if (share.guard) {
+        one(kCharged, labels, static_cast<double>(share.guard->charged_bytes));
+        one(kRefused, labels, static_cast<double>(share.guard->refusals));
+      }
       if (share.turns) add_turns(*share.turns, labels);
       one(kOverruns, labels, static_cast<double>(share.overruns));
       one(kOffences, labels, static_cast<double>(share.offences));
@@ -350,8 +355,9 @@ std::vector<Metric> gpu_catalogue() {
   std::vector<Metric> metrics;
   for (const auto& gauge : kOfGpu) metrics.push_back(gauge.metric);
   for (const auto& gauge : kOfMemory) metrics.push_back(gauge.metric);
-  metrics.insert(metrics.end(), {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kUnattributed,
-                                 kContainerHas, kLimit, kOverruns, kOffences});
+  metrics.insert(metrics.end(),
+                 {kLastXid, kXids, kAnswers, kHealthy, kTrouble, kAllocated, kUnattributed, kContainerHas,
+                  kLimit, kCharged, kRefused, kTurns, kLent, kBusy, kTurnOverruns, kOverruns, kOffences});
   for (const auto& gauge : kOfContainer) metrics.push_back(gauge.metric);
   for (const auto& gauge : kOfProcess) metrics.push_back(gauge.metric);
   metrics.push_back(kMachine);

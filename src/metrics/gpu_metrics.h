@@ -34,8 +34,12 @@ struct ShareFacts {
   Owner owner;
   std::string tier;  ///< gpu/share_tier.h
   std::uint64_t limit_bytes = 0;
-  std::uint64_t overruns = 0, offences = 0;         ///< since it is watched
-  std::optional<std::uint64_t> charged_bytes = {};  ///< of one that is guarded
+  std::uint64_t overruns = 0, offences = 0;  ///< since it is watched
+  /// What is counted of one that is guarded, as it says itself; refusals since it began.
+  struct Guard {
+    std::uint64_t charged_bytes = 0, refusals = 0;
+  };
+  std::optional<Guard> guard = {};
   /// Of one whose time is shared out; seconds since it began.
   struct Turns {
     double held = 0, lent = 0, busy = 0;

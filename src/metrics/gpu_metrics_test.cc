@@ -108,7 +108,7 @@ TEST_F(GpuMetricsTest, AContainerIsWhatItsProcessesAre) {
 
 TEST_F(GpuMetricsTest, AShareIsToldWithItsTierAndWhatBecameOfIt) {
   EXPECT_THAT(lines("drover_container_gpu_memory_limit_bytes"), testing::IsEmpty());
-  facts_.shares["GPU-0"] = {{kMain, "counted", 1024, 7, 1}, {kOther, "counted", 2048, 0, 0}};
+  facts_.shares["GPU-0"] = {{kMain, "counted", 1024, 7, 1}, {kOther, "guarded", 2048, 0, 0, {{512, 9}}}};
   facts_.unattributed["GPU-0"] = 4096;
   EXPECT_THAT(lines("drover_container_gpu_memory_limit_bytes"),
               testing::ElementsAre(AllOf(HasSubstr(R"(pod="train",container="main",tier="counted")"),
@@ -118,6 +118,12 @@ TEST_F(GpuMetricsTest, AShareIsToldWithItsTierAndWhatBecameOfIt) {
               testing::ElementsAre(testing::EndsWith(" 7"), testing::EndsWith(" 0")));
   EXPECT_THAT(lines("drover_container_gpu_share_offences_total"),
               testing::ElementsAre(testing::EndsWith(" 1"), testing::EndsWith(" 0")));
+  EXPECT_THAT(
+      lines("drover_container_gpu_memory_charged_bytes"),
+      testing::ElementsAre(AllOf(HasSubstr(R"(pod="serve",container="main")"), testing::EndsWith(" 512"))));
+  EXPECT_THAT(
+      lines("drover_container_gpu_memory_refused_total"),
+      testing::ElementsAre(AllOf(HasSubstr(R"(pod="serve",container="main")"), testing::EndsWith(" 9"))));
   EXPECT_THAT(lines("drover_gpu_memory_unattributed_bytes"),
               testing::ElementsAre(testing::EndsWith(" 4096")));
 }

@@ -56,7 +56,7 @@ Status HostShares::make(const std::string& owner, const Arrangement& arrangement
   DROVER_CHECK_OK(check_room(ledger_, owner, arrangement));
   const auto known = ledger_.owners.find(owner);
   const bool has_it = known != ledger_.owners.end() && known->second == arrangement;
-  ending_.erase(owner);
+  const bool is_anew = ending_.erase(owner) > 0 || !has_it;
   if (!has_it) {
     if (known != ledger_.owners.end()) DROVER_CHECK_OK(drop(owner));
     ledger_.owners[owner] = arrangement;
@@ -66,8 +66,8 @@ Status HostShares::make(const std::string& owner, const Arrangement& arrangement
     }
   }
   auto settled = settle(owner);
-  if (settled || has_it) return settled;
-  if (const auto undone = drop(owner); !undone) options_.warn(to_string(undone.error()));
+  if (settled || !is_anew) return settled;
+  if (const auto undone = end_now(owner); !undone) options_.warn(to_string(undone.error()));
   return settled;
 }
 
@@ -87,9 +87,21 @@ Status HostShares::settle(const std::string& owner) {
       return fail(ErrorKind::kNotFound, "this machine has no 'nvidia-cuda-mps-control', which MPS takes",
                   "NVIDIA's packages for computing have it");
     for (const auto& gpu : mps->gpus) DROVER_CHECK_OK(set_exclusive(programs, gpu));
-    if (!daemons_.runs(owner)) DROVER_CHECK_OK(daemons_.start(owner, *mps, programs));
+    DROVER_CHECK_OK(start_daemon(owner, *mps, programs));
   }
   settled_.insert(owner);
+  return {};
+}
+
+/// One that was there before, and is not now, has ended by itself, whether or not anybody was there to see
+/// it.
+Status HostShares::start_daemon(const std::string& owner, const MpsLimits& limits, const Programs& programs) {
+  if (daemons_.runs(owner)) return {};
+  DROVER_TRY(const auto known, daemons_.owners());
+  DROVER_CHECK_OK(daemons_.start(owner, limits, programs));
+  if (std::ranges::find(known, owner) == known.end()) return {};
+  options_.warn(fmt::format("the MPS control daemon of '{}' had ended: it is started again", owner));
+  if (options_.restarted) options_.restarted(owner);
   return {};
 }
 
@@ -169,10 +181,14 @@ Status HostShares::undo(const std::string& owner) {
   return drop(owner);
 }
 
-/// Its GPUs are its own alone until all is as it was: so it stays in the record as long.
 Status HostShares::end(const std::string& owner) {
   const std::scoped_lock lock(mutex_);
   DROVER_CHECK_OK(load());
+  return end_now(owner);
+}
+
+/// Its GPUs are its own alone until all is as it was: so it stays in the record as long.
+Status HostShares::end_now(const std::string& owner) {
   const auto found = ledger_.owners.find(owner);
   if (found == ledger_.owners.end()) return daemons_.end(owner, nullptr);
   ending_.insert(owner);
@@ -217,12 +233,10 @@ Status HostShares::keep() {
     if (!status && first) first = std::move(status);
   };
   note(put_back());
+  for (const auto& owner : std::set(ending_)) note(end_now(owner));
   for (const auto& [owner, arrangement] : ledger_.owners) {
     if (!first && first.error().kind == ErrorKind::kTimeout) break;  // the next call goes on
-    if (ending_.contains(owner)) continue;
-    if (settled_.contains(owner) && arrangement.mps && !daemons_.runs(owner))
-      options_.warn(fmt::format("the MPS control daemon of '{}' has ended; it is started again", owner));
-    note(settle(owner));
+    if (!ending_.contains(owner)) note(settle(owner));
   }
   return first;
 }

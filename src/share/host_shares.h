@@ -27,12 +27,16 @@ class HostShares {
     std::string state;  ///< folder; nobody else writes there
     std::function<Result<Programs>()> programs;
     std::function<void(const std::string& sentence)> warn;
+    /// Hears of an owner whose MPS daemon had ended and is another one now: what its clients had is lost. May
+    /// be empty.
+    std::function<void(const std::string& owner)> restarted = {};
   };
   /// Does nothing yet.
   explicit HostShares(Options options);
 
   /// From now on the owner has that. The same again does what is missing. kConflict, and nothing is changed,
-  /// when somebody else has something else on one of the GPUs. On an error what he had before stays.
+  /// when somebody else has something else on one of the GPUs. On an error what he had before stays, and what
+  /// was begun is undone; what of it cannot be is the owner's until end(), undo() or keep() gets through.
   Status make(const std::string& owner, const Arrangement& arrangement);
   /// One that has nothing is fine. What cannot be put back now is tried again by keep().
   Status undo(const std::string& owner);
@@ -41,7 +45,7 @@ class HostShares {
   Status end(const std::string& owner);
   /// Undoes what those owners have whose names begin so and that `is_there` does not know.
   Status keep_only(const std::string& prefix, const std::function<bool(const std::string& owner)>& is_there);
-  /// Starts daemons again that have ended, and tries again what could not be put back.
+  /// Starts daemons again that have ended, which is warned of, and tries again what could not be put back.
   Status keep();
   MpsPlaces places(const std::string& owner) const { return daemons_.places(owner); }
   /// Processes of all MPS daemons, which the driver tells of beside those of their clients. Waits for nobody.
@@ -55,6 +59,8 @@ class HostShares {
   Status put_back();
   Status put_back(const Programs& programs, const std::string& gpu);
   Status drop(const std::string& owner);
+  Status end_now(const std::string& owner);
+  Status start_daemon(const std::string& owner, const MpsLimits& limits, const Programs& programs);
   Status end_ownerless();
 
   const Options options_;

@@ -69,7 +69,8 @@ class HostSharesTest : public ::testing::Test {
   void restart() {
     shares = std::make_unique<HostShares>(
         HostShares::Options{folder + "/state", [this]() -> Result<Programs> { return programs; },
-                            [this](const std::string& sentence) { warnings.push_back(sentence); }});
+                            [this](const std::string& sentence) { warnings.push_back(sentence); },
+                            [this](const std::string& owner) { restarted.push_back(owner); }});
   }
   std::string refusal_of(const std::string& owner, const Arrangement& wanted) {
     const auto made = shares->make(owner, wanted);
@@ -105,7 +106,7 @@ class HostSharesTest : public ::testing::Test {
 
   std::string folder;
   Programs programs;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, restarted;
   std::unique_ptr<HostShares> shares;
 };
 
@@ -399,7 +400,7 @@ TEST_F(MpsTest, WhoseGpusAreGivenOnKeepsThemUntilNothingIsLeft) {
   const auto smi = std::exchange(programs.smi, "/nowhere/nvidia-smi");
   EXPECT_FALSE(shares->end("group-1-a.b_c"));
   EXPECT_THAT(refusal_of("claim-b", by_mps()), HasSubstr("for somebody else"));
-  EXPECT_TRUE(shares->keep());
+  EXPECT_FALSE(shares->keep());
   EXPECT_THAT(processes("group-1-a.b_c"), IsEmpty()) << "it is not started again";
   restart();
   EXPECT_FALSE(shares->end("group-1-a.b_c"));
@@ -409,6 +410,49 @@ TEST_F(MpsTest, WhoseGpusAreGivenOnKeepsThemUntilNothingIsLeft) {
   EXPECT_THAT(record(), Not(HasSubstr("GPU-")));
   EXPECT_TRUE(shares->end("group-1-a.b_c"));
   expect_nothing_left();
+}
+
+/// nvidia-smi that makes a GPU exclusive to one process, says that it failed, and then fails.
+TEST_F(MpsTest, WhatFailedAndCannotBeUndoneIsItsOwnersUntilItIs) {
+  const auto smi = programs.smi, script = folder + "/smi", broken = folder + "/broken";
+  ASSERT_TRUE(write_file(script,
+                         "#!/bin/sh\ncase $* in *' -c 0') [ ! -e " + broken + " ] || exit 9; esac\n" + smi +
+                             " \"$@\" || exit 1\ncase $* in *' -c 3') [ ! -e " + broken +
+                             " ] || exit 9; esac\n",
+                         0755));
+  ASSERT_TRUE(write_file(broken, ""));
+  programs.smi = script;
+  EXPECT_NE(refusal_of(kOwner, by_mps()), "");
+  EXPECT_EQ(setting("compute-mode"), "3");
+  EXPECT_THAT(warnings, SizeIs(1));
+  EXPECT_FALSE(shares->end(kOwner));
+  EXPECT_THAT(refusal_of("claim-b", by_mps()), HasSubstr("for somebody else"));
+  EXPECT_FALSE(shares->keep());
+  fs::remove(broken);
+  EXPECT_TRUE(shares->keep());
+  EXPECT_EQ(setting("compute-mode"), "0");
+  expect_nothing_left();
+  EXPECT_TRUE(shares->end(kOwner));
+  EXPECT_EQ(refusal_of("claim-b", by_mps()), "");
+  EXPECT_TRUE(shares->end("claim-b"));
+}
+
+TEST_F(MpsTest, OneThatEndedWhileNobodyWasThereIsToldOfOnce) {
+  ASSERT_EQ(refusal_of(kOwner, by_mps()), "");
+  restart();
+  EXPECT_TRUE(shares->keep());
+  EXPECT_THAT(warnings, IsEmpty()) << "it runs";
+  for (const auto pid : processes()) ::kill(pid, SIGKILL);
+  for (int i = 0; i < 100 && !processes().empty(); ++i) ::usleep(20'000);
+  restart();
+  const auto smi = std::exchange(programs.smi, "/nowhere/nvidia-smi");
+  EXPECT_FALSE(shares->keep());
+  EXPECT_THAT(restarted, IsEmpty());
+  programs.smi = smi;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(shares->keep());
+  EXPECT_THAT(warnings, ::testing::ElementsAre(HasSubstr("had ended: it is started again")));
+  EXPECT_THAT(restarted, ::testing::ElementsAre(kOwner));
+  EXPECT_TRUE(shares->end(kOwner));
 }
 
 TEST_F(MpsTest, WhoHasItKeepsItWhenItCannotBeMadeAgain) {

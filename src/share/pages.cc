@@ -18,6 +18,7 @@ namespace {
 
 static_assert(kMostLimits == GUARD_GPUS);
 
+constexpr std::uint64_t kMostRefused = 1ULL << 53;
 constexpr int kOwnersOfASlot = 4;  ///< that may follow on each other while it is looked at
 
 Result<guard_limits> page_of(const std::vector<Limit>& limits, std::uint64_t generation) {
@@ -121,6 +122,7 @@ Result<Pages> Pages::open(const Directory& task) {
                              entry.bytes,
                              static_cast<int>(page.turns[i].milli)});
   }
+  DROVER_CHECK_OK(pages.keep_size());  // an earlier version's was shorter
   return pages;
 }
 
@@ -185,6 +187,15 @@ Result<std::vector<GuardedProcess>> Pages::look() {
     processes.push_back(std::move(process));
   }
   return processes;
+}
+
+std::vector<std::uint64_t> Pages::refused() {
+  using Counts = std::array<std::uint64_t, GUARD_GPUS>;
+  const auto said = read_at<Counts>(account_.get(), offsetof(guard_account, refused));
+  refused_.resize(limits_.size());
+  for (std::size_t i = 0; i < refused_.size(); ++i)
+    refused_[i] = std::max(refused_[i], std::min(said[i], kMostRefused));
+  return refused_;
 }
 
 }  // namespace drover::share

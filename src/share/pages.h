@@ -66,6 +66,9 @@ class Pages {
   /// Who has a slot now; tells each process by which number the driver knows it. The processes end when they
   /// like: what is told may be over.
   Result<std::vector<GuardedProcess>> look();
+  /// How often the guard has refused memory since the pages were made, as the container says itself; by the
+  /// limits' order. Never less than at an earlier call, and never more than a double has every number of.
+  std::vector<std::uint64_t> refused();
 
  private:
   Status keep_size();
@@ -74,6 +77,7 @@ class Pages {
   UniqueFd limits_page_;
   UniqueFd account_;
   std::vector<Limit> limits_;
+  std::vector<std::uint64_t> refused_;
 };
 
 }  // namespace drover::share

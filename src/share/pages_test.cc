@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
+
 #include "base/fake_tree.h"
 #include "guard/layout.h"
 
@@ -177,6 +180,37 @@ TEST_F(PagesTest, AnAccountThatWasSpoiltIsPutRightAndBelieved) {
   ASSERT_EQ(::write(fd, nonsense.data(), nonsense.size()), static_cast<ssize_t>(nonsense.size()));
   ::close(fd);
   EXPECT_THAT(pages.look().value(), IsEmpty()) << "no lock, no process";
+}
+
+TEST_F(PagesTest, RefusalsAreToldAsTheContainerCountsThemAndNeverFewer) {
+  auto pages = this->pages();
+  const auto say = [&](std::uint64_t first, std::uint64_t second) {
+    const std::array<std::uint64_t, 2> said = {first, second};
+    const int fd = ::open(account().c_str(), O_WRONLY);
+    EXPECT_EQ(::pwrite(fd, said.data(), sizeof said, offsetof(guard_account, refused)),
+              static_cast<ssize_t>(sizeof said));
+    ::close(fd);
+    return pages.refused();
+  };
+  EXPECT_THAT(pages.refused(), ElementsAre(0, 0));
+  EXPECT_THAT(say(3, 1), ElementsAre(3, 1));
+  EXPECT_THAT(say(0, 2), ElementsAre(3, 2));
+  for (const off_t size : {0, 100}) {
+    ASSERT_EQ(::truncate(account().c_str(), size), 0);
+    EXPECT_THAT(pages.refused(), ElementsAre(3, 2));
+    ASSERT_TRUE(pages.look());
+  }
+  const auto most = static_cast<std::uint64_t>(1) << 53;
+  EXPECT_THAT(say(UINT64_MAX, most - 1), ElementsAre(most, most - 1));
+  EXPECT_THAT(this->pages().refused(), ElementsAre(most, most - 1)) << "whoever looks";
+}
+
+TEST_F(PagesTest, AnAccountOfAnEarlierVersionIsMadeAsLongAsTheGuardWantsIt) {
+  ASSERT_EQ(::truncate(account().c_str(), offsetof(guard_account, refused)), 0);
+  (void)this->pages();
+  struct stat info{};
+  ASSERT_EQ(::stat(account().c_str(), &info), 0);
+  EXPECT_EQ(info.st_size, static_cast<off_t>(sizeof(guard_account)));
 }
 
 TEST_F(PagesTest, WhatCannotBeIsRefused) {

@@ -67,7 +67,7 @@ void Watch::set(Shares shares) {
 
 Figures Watch::figures() const {
   const std::lock_guard lock(mutex_);
-  return {referee_.accounts(), charged_, turns_.figures(), referee_.unattributed()};
+  return {referee_.accounts(), counted_, turns_.figures(), referee_.unattributed()};
 }
 
 Looks Watch::look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of) {
@@ -115,16 +115,19 @@ void Watch::give_turns(TimeShares time) {
   (void)turns_.set(contenders);  // of pages of our own making nothing can be wrong
 }
 
-std::map<std::string, std::map<std::string, std::uint64_t>> Watch::look_at_pages() {
-  std::map<std::string, std::map<std::string, std::uint64_t>> charged;
+std::map<std::string, std::map<std::string, Counted>> Watch::look_at_pages() {
+  std::map<std::string, std::map<std::string, Counted>> counted;
   for (auto& [task, pages] : pages_) {
     const auto processes = pages.look();
     if (!processes) continue;
-    auto& of_task = charged[task];
-    for (std::size_t i = 0; i < pages.limits().size(); ++i)
-      for (const auto& process : *processes) of_task[pages.limits()[i].gpu] += process.charged[i];
+    const auto refused = pages.refused();
+    for (std::size_t i = 0; i < pages.limits().size(); ++i) {
+      auto& of_gpu = counted[task][pages.limits()[i].gpu];
+      of_gpu.refused = refused[i];
+      for (const auto& process : *processes) of_gpu.charged += process.charged[i];
+    }
   }
-  return charged;
+  return counted;
 }
 
 void Watch::run() {
@@ -154,11 +157,11 @@ void Watch::run() {
     lock.unlock();
     const auto began = std::chrono::steady_clock::now();
     if (keep_pages(guarded) || is_news) give_turns(time);
-    auto charged = look_at_pages();
+    auto counted = look_at_pages();
     const auto looks = look(gpus, task_of);
     const auto now = std::chrono::steady_clock::now();
     lock.lock();
-    charged_ = std::move(charged);
+    counted_ = std::move(counted);
     auto verdicts = referee_.judge(looks, now);
     lock.unlock();
     if (!verdicts.empty()) tell_(std::move(verdicts));

@@ -47,11 +47,17 @@ struct Shares {
   TimeShares time = TimeShares::kLend;         ///< of those with pages
 };
 
+/// What the guard counts.
+struct Counted {
+  std::uint64_t charged = 0;  ///< bytes
+  std::uint64_t refused = 0;  ///< requests for memory, since there are pages
+};
+
 /// As of the last look.
 struct Figures {
   std::vector<Account> accounts;
-  /// Bytes that the guard counts for each task with pages, by task and the GPU's UUID.
-  std::map<std::string, std::map<std::string, std::uint64_t>> charged;
+  /// Of each task with pages, by task and the GPU's UUID.
+  std::map<std::string, std::map<std::string, Counted>> counted;
   std::vector<Turns::Figures> turns;                  ///< by their names: tasks
   std::map<std::string, std::uint64_t> unattributed;  ///< bytes, by UUID of GPUs that are shared
 };
@@ -82,7 +88,7 @@ class Watch {
   Looks look(const std::vector<gpu::Device>& gpus, const gpu::TaskOf& task_of);
   bool keep_pages(const std::map<std::string, GuardedTask>& tasks);
   void give_turns(TimeShares time);
-  std::map<std::string, std::map<std::string, std::uint64_t>> look_at_pages();
+  std::map<std::string, std::map<std::string, Counted>> look_at_pages();
 
   const std::string proc_;
   const std::function<void(std::vector<Verdict>)> tell_;
@@ -92,7 +98,7 @@ class Watch {
   std::optional<Shares> next_;  ///< set, and not taken yet
   bool stopped_ = false;
   Referee referee_;
-  std::map<std::string, std::map<std::string, std::uint64_t>> charged_;
+  std::map<std::string, std::map<std::string, Counted>> counted_;
   std::map<std::string, Pages> pages_;  ///< by task; of the thread alone
   Turns turns_;
   std::thread thread_;

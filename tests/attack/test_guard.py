@@ -2,6 +2,7 @@
 
 from attack import attack
 import drover
+from prometheus import parse, require_parser
 import test_cdi
 import test_guard
 
@@ -29,6 +30,12 @@ class GuardTest(attack.AttackTest):
         """What a further program of the task says."""
         return self.daemon.cli("exec", task, "--", "/cuda_check", "hold", str(mib), **how)
 
+    def refusals(self):
+        """By task, as metrics have them."""
+        require_parser()
+        series = parse(self.daemon.request("GET", "/v1/metrics")[2].decode())
+        return {labels["task_id"]: value for labels, value in series["drover_container_gpu_memory_refused_total"]}
+
     def ends_for_its_share(self, task):
         record = self.daemon.wait_until_final(task)
         self.assertEqual((record["state"], record["cause"]), ("failed", "share"), record)
@@ -36,6 +43,7 @@ class GuardTest(attack.AttackTest):
     def test_an_account_that_is_spoilt_is_the_loss_of_its_container_alone(self):
         victim = self.start(self.victim, "/cuda_check", "hold", 7 * GIB, "sleep", 1000)
         self.daemon.wait_for_output(victim, "held")
+        refused = 0
         for way in ("garbage", "lies", "empty", "short", "grow"):
             with self.subTest(way):
                 task = self.start(self.mallory, "/spoil", f"{PAGES}/account", way)
@@ -48,6 +56,9 @@ class GuardTest(attack.AttackTest):
                 self.assertIn("held 256", self.hold(victim, 256).out)
                 gpus = self.daemon.api("GET", "/v1/gpus?usage=true", timeout=attack.ANSWERED_MEANWHILE)["gpus"]
                 self.assertTrue(all(gpu["healthy"] for gpu in gpus))
+                for said in self.refusals().values():
+                    self.assertLessEqual(said, 1 << 53, "her word, and a number all the same")
+                self.assertEqual(self.refusals()[victim], refused := refused + 1)
                 self.daemon.end_task(task)
         self.assertEqual(self.daemon.task(victim)["state"], "running")
 

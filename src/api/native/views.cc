@@ -97,6 +97,8 @@ json view_holder(const engine::Views::Holder& holder) {
                 {"memory", holder.memory_bytes}};
   add_tier(value, holder.tier);
   add_mig(value, holder.mig);
+  if (holder.by_mps) value["share_by"] = "mps";
+  if (!holder.group.empty()) value["group"] = holder.group;
   return value;
 }
 

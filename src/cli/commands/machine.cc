@@ -49,6 +49,13 @@ std::string health_of_gpu(const json& gpu) {
   return "unfit: " + gpu.value("unfit", "");
 }
 
+/// Whether they have it by MPS, and as which group: " by MPS (group train)".
+std::string mps_of(const json& holders) {
+  if (holders.empty() || holders.front().value("share_by", "") != "mps") return "";
+  const auto group = holders.front().value("group", "");
+  return group.empty() ? " by MPS" : fmt::format(" by MPS (group {})", group);
+}
+
 /// Everyone who has it or a share of it: "alice 1f3a", "alice 1f3a 0.5, bob 0.25 (counted, not enforced)".
 std::string holders_of(const json& gpu) {
   std::string text;
@@ -63,7 +70,8 @@ std::string holders_of(const json& gpu) {
     shares.push_back(holder);
     text += " " + (holder.contains("mig") ? holder.at("mig").value("profile", "") : parts(milli));
   }
-  return text.empty() ? "-" : text + (shares.empty() ? "" : tier_words(shares));
+  if (text.empty()) return "-";
+  return text + (shares.empty() ? "" : tier_words(shares)) + mps_of(gpu.value("holders", json::array()));
 }
 
 std::string number_of(const json& usage, const char* field, const char* unit) {
