@@ -12,7 +12,7 @@ HEADER = ROOT / "guard/layout.h"
 
 LIMITS = struct.Struct("<IIQI44x")  # magic, version, generation, count
 LIMIT = struct.Struct("<56sQ")  # UUID, bytes
-ACCOUNT_HEAD = 64  # bytes, beside a figure for each GPU
+ACCOUNT_HEAD = 64  # bytes, beside a figure for each GPU; behind the slots is another one for each
 SLOT_HEAD = 64
 FIGURE = struct.Struct("<Q")  # upper half: units held
 TURN = 64  # bytes
@@ -33,7 +33,7 @@ def write(folder, limits):
     entries = b"".join(LIMIT.pack(uuid.encode(), size) for uuid, size in limits.items())
     (folder / "limits").write_bytes((head + entries).ljust(LIMITS.size + (LIMIT.size + TURN) * gpus, b"\0"))
     slot = SLOT_HEAD + (FIGURE.size + USE) * gpus
-    (folder / "account").write_bytes(bytes(ACCOUNT_HEAD + FIGURE.size * gpus + slot * constant("GUARD_SLOTS")))
+    (folder / "account").write_bytes(bytes(ACCOUNT_HEAD + 2 * FIGURE.size * gpus + slot * constant("GUARD_SLOTS")))
 
 
 def _is_locked(descriptor, slot):
