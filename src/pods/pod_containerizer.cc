@@ -27,6 +27,8 @@ using nlohmann::json;
 constexpr std::size_t kThreads = 16;
 constexpr std::chrono::seconds kLeftoverPause{1};
 constexpr int kLeftoverLooks = 30;
+// Whoever has not said by then what holds a pod to its shares, as drivers of others, is not waited for.
+constexpr std::chrono::milliseconds kTierWait{1000}, kTierPause{200}, kTierFresh{10'000};
 
 bool may_pass(const Error& error) {
   return error.kind == ErrorKind::kUnavailable || error.kind == ErrorKind::kTimeout;
@@ -46,14 +48,14 @@ struct PodContainerizer::Attempt {
   int priority = 0;
   std::mutex mutex;  ///< of what is done: held while the API server is asked
   Expected expected = Expected::kWaiting;
-  bool made = false;                   ///< it is there, or was
-  std::uint64_t looked_for_claim = 0;  ///< of which version of it the claim was missed
-  bool over = false;                   ///< all is told
-  bool forced = false;
-  bool placed = false, started = false;        ///< and told
-  json pod;                                    ///< as it is to be made
-  std::map<std::string, std::string> secrets;  ///< with it
-  std::string waits;                           ///< what was told last
+  bool made = false;                     ///< it is there, or was
+  std::uint64_t looked_for_claim = 0;    ///< of which version of it the claim was missed
+  bool over = false, forced = false;     ///< all is told
+  bool placed = false, started = false;  ///< and told
+  std::optional<std::chrono::steady_clock::time_point> tier_until;  ///< its start is not told without one
+  json pod;                                                         ///< as it is to be made
+  std::map<std::string, std::string> secrets;                       ///< with it
+  std::string waits;                                                ///< what was told last
   std::atomic<bool> tries_again = false;
 
   // Under the containerizer's mutex:
@@ -139,9 +141,7 @@ void PodContainerizer::seen(const kube::Change<PodView>& change) {
 void PodContainerizer::let_go(const View& view) {
   if (store_.release(*view)) return;
   const auto timer = std::make_shared<asio::steady_timer>(threads_, options_.again);
-  timer->async_wait([this, view, timer](const auto& error) {
-    if (!error) let_go(view);
-  });
+  timer->async_wait([this, view, timer](const auto& error) { return error ? void() : let_go(view); });
 }
 
 void PodContainerizer::see(const AttemptPointer& attempt, const std::optional<json>& pod) {
@@ -170,9 +170,9 @@ void PodContainerizer::soon(const AttemptPointer& attempt) {
   });
 }
 
-void PodContainerizer::later(const AttemptPointer& attempt) {
+void PodContainerizer::later(const AttemptPointer& attempt, std::chrono::milliseconds pause) {
   if (attempt->tries_again.exchange(true)) return;
-  const auto timer = std::make_shared<asio::steady_timer>(threads_, options_.again);
+  const auto timer = std::make_shared<asio::steady_timer>(threads_, pause);
   timer->async_wait([this, attempt, timer](const auto& error) {
     if (error) return;
     attempt->tries_again = false;
@@ -187,7 +187,7 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
       if (const auto made = make(attempt); !made) {
         if (may_pass(made.error())) {
           if (options_.watcher.waits) options_.watcher.waits(attempt->task, made.error().message);
-          return later(attempt);
+          return later(attempt, options_.again);
         }
         attempt->over = true;
         if (options_.watcher.failed) options_.watcher.failed(attempt->task, attempt->number, made.error());
@@ -208,7 +208,7 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
     }
     const bool told = tell(attempt, reaction.news, view);
     if (attempt->over) return;
-    if (const auto done = perform(attempt, reaction.deed, view); !done) return later(attempt);
+    if (const auto done = perform(attempt, reaction.deed, view); !done) return later(attempt, options_.again);
     if (!told && view_of(attempt) == view) return hurry(attempt, view);
   }
 }
@@ -216,7 +216,7 @@ void PodContainerizer::look_at(const AttemptPointer& attempt) {
 void PodContainerizer::hurry(const AttemptPointer& attempt, const View& view) {
   if (!overdue_ || !view || !view->due_at) return;
   if (wall_clock() > *view->due_at + options_.overdue) overdue_->end(*view);
-  later(attempt);
+  later(attempt, options_.again);
 }
 
 Status PodContainerizer::make(const AttemptPointer& attempt) {
@@ -253,9 +253,15 @@ void PodContainerizer::tell_start(const AttemptPointer& attempt, const View& vie
     options_.watcher.placed(attempt->task, attempt->number, {view->node, view->gpus});
   }
   if (attempt->started || !view->started_at) return;
+  const auto tier = store_.tier_of(*view);
+  const auto now = std::chrono::steady_clock::now();
+  if (!attempt->tier_until)
+    attempt->tier_until = wall_clock() - *view->started_at < kTierFresh ? now + kTierWait : now;
+  const bool may_follow = attempt->expected == Expected::kRunning && !attempt->over;
+  if (!tier && may_follow && now < *attempt->tier_until) return later(attempt, kTierPause);
   attempt->started = true;
-  options_.watcher.started(attempt->task, {0, *view->started_at, "kubernetes", view->address,
-                                           store_.tier_of(*view, stop_.get_token())});
+  options_.watcher.started(attempt->task,
+                           {0, *view->started_at, "kubernetes", view->address, tier.value_or("")});
 }
 
 /// Before anybody hears of its place: by then it is found again.
@@ -289,6 +295,7 @@ bool PodContainerizer::tell(const AttemptPointer& attempt, News news, const View
   const Error never_ran{ErrorKind::kConflict, "It was stopped before it was started", "", ""};
   switch (news) {
     case News::kNone:
+      if (view && attempt->expected == Expected::kRunning) tell_start(attempt, view);
       return false;
     case News::kPlaced:
       attempt->expected = Expected::kPlaced;
@@ -431,8 +438,7 @@ Result<Found> PodContainerizer::recover(const std::string& task_id, int number) 
   attempt->made = view->claim.empty() || view->actual != Actual::kUnplaced;
   attempt->uid = view->uid;
   attempt->view = view;
-  std::optional<PodInput> reads;
-  if (view->takes_input) reads.emplace();
+  auto reads = view->takes_input ? std::optional<PodInput>(PodInput()) : std::nullopt;
   if (reads && view->has_terminal) reads->terminal.emplace();  // who writes says anew how large his is
   attempt->stream = PodStreams::begin(task_id, attempt->path, std::move(reads));
   begin(attempt);

@@ -84,6 +84,7 @@ class PodContainerizer final : public container::Containerizer {
   Status make(const AttemptPointer& attempt);
   /// Whether there may be more to do.
   bool tell(const AttemptPointer& attempt, News news, const View& view);
+  /// A start is told with what its node says of its shares, which may be a moment after it.
   void tell_start(const AttemptPointer& attempt, const View& view);
   Status perform(const AttemptPointer& attempt, Deed deed, const View& view);
   /// Ends it where its kubelet gives it more time than it has.
@@ -96,7 +97,7 @@ class PodContainerizer final : public container::Containerizer {
   void let_go(const View& view);
 
   void soon(const AttemptPointer& attempt);
-  void later(const AttemptPointer& attempt);
+  void later(const AttemptPointer& attempt, std::chrono::milliseconds pause);
   AttemptPointer find(const std::string& task_id) const;
 
   const PodContainerizerOptions options_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/pause.h"
 #include "kube/dra/device_status.h"
 #include "kube/scheduler/gangs/member.h"
 #include "pods/gpu_claim.h"
@@ -20,8 +19,7 @@ const kube::Resource kServices = {"", "v1", "services"};
 const kube::Resource kSecrets = {"", "v1", "secrets"};
 /// Who deletes a namespace, and makes one of its name, waits so long for tasks that last.
 constexpr std::chrono::seconds kNameSpaceFresh{30};
-constexpr int kTierLooks = 5;  ///< whoever does not say it by then, as drivers of others, is not waited for
-constexpr std::chrono::milliseconds kTierPause{200}, kTierPatience{1000}, kTierFresh{10'000};
+constexpr std::chrono::milliseconds kTierPatience{1000};
 constexpr int kAtOnce = 1;  ///< second: with none, nobody waits for the node to say that it has ended
 
 Result<std::optional<json>> there(Result<json> answer) {
@@ -120,18 +118,13 @@ Status PodStore::ensure_claim(const json& pod) {
               "it needs Kubernetes 1.36, or the feature gate DRAConsumableCapacity");
 }
 
-std::string PodStore::tier_of(const PodView& pod, const std::stop_token& stop) {
-  const kube::ApiRequest request{
-      .verb = "get", .path = {kClaims, pod.name_space, pod.claim}, .patience = kTierPatience};
-  const bool is_fresh = pod.started_at && wall_clock() - *pod.started_at < kTierFresh;
-  const int looks = pod.claim.empty() ? 0 : is_fresh ? kTierLooks : 1;
-  for (int look = 0; look < looks; ++look) {
-    if (look > 0 && !pause(kTierPause, stop)) break;
-    const auto claim = api_.send(request, stop);
-    if (!claim || !asks_for_shares(*claim)) break;
-    if (auto tier = kube::dra::tier_in_status(*claim); !tier.empty()) return tier;
-  }
-  return "";
+std::optional<std::string> PodStore::tier_of(const PodView& pod) {
+  if (pod.claim.empty()) return "";
+  const auto claim =
+      api_.send({.verb = "get", .path = {kClaims, pod.name_space, pod.claim}, .patience = kTierPatience});
+  if (!claim || !asks_for_shares(*claim)) return "";
+  auto tier = kube::dra::tier_in_status(*claim);
+  return tier.empty() ? std::nullopt : std::optional(std::move(tier));
 }
 
 /// The pod becomes an owner of a claim that is there already.

@@ -34,9 +34,8 @@ class PodStore {
   /// as long as another one of its name is on its way out; kUnsupported when this API server keeps no shares.
   Status ensure_claim(const nlohmann::json& pod);
   /// What its node says of the pod's shares of GPUs (gpu/share_tier.h), in its claim; "" where it has none,
-  /// and while nothing is said. Waits a moment for that where the pod has only just started: its node says it
-  /// meanwhile.
-  std::string tier_of(const PodView& pod, const std::stop_token& stop);
+  /// and where it cannot be asked; nullopt while nothing is said.
+  std::optional<std::string> tier_of(const PodView& pod);
   /// What stands there now; none: nothing.
   Result<std::optional<nlohmann::json>> look(const kube::ObjectPath& path);
   /// Its container is told to end, and killed after the time that the pod says, or at once. None: it is gone.

@@ -132,6 +132,15 @@ TEST_F(PodClaimTest, NobodyWaitsLongForANodeThatDoesNotSayIt) {
   EXPECT_EQ(looks(), 1);
 }
 
+TEST_F(PodClaimTest, AStartIsToldThoughItsNodeNeverSaysIt) {
+  ASSERT_TRUE(pods_->launch(launch_of("t", "")));
+  bind();
+  set_status(container({{"running", {{"startedAt", format_time(wall_clock())}}}}));
+  EXPECT_THAT(told_.lines(2), Contains("started t"));
+  set_status(container({{"terminated", {{"exitCode", 0}}}}));
+  EXPECT_THAT(told_.lines(3), Contains(HasSubstr("ended t")));
+}
+
 TEST_F(PodClaimTest, IsMadeInAnotherLifeOrWhenSomebodyHasRemovedIt) {
   ASSERT_TRUE(pods_->launch(launch_of("t", "demo")));
   pods_.reset();

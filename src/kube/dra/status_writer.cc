@@ -17,10 +17,12 @@ StatusWriter::StatusWriter(StatusWriterOptions options)
 
 void StatusWriter::prepared(const ClaimReference& claim) {
   const std::scoped_lock lock(mutex_);
-  auto& entry = claims_[claim.uid];
+  auto& entry =
+      claims_.try_emplace(claim.uid, claim, Clock::now(), Backoff(options_.retry, options_.patience))
+          .first->second;
   entry.claim = claim;
   entry.due = Clock::now();
-  entry.pause = options_.retry;
+  entry.pauses.reset();
   changed_.notify_all();
 }
 
@@ -29,7 +31,7 @@ void StatusWriter::unprepared(const std::string& uid) {
   const auto found = claims_.find(uid);
   if (found == claims_.end()) return;
   found->second.due = Clock::now();
-  found->second.pause = options_.retry;
+  found->second.pauses.reset();
   changed_.notify_all();
 }
 
@@ -89,8 +91,8 @@ void StatusWriter::done(const ClaimReference& claim, const Status& written, bool
   const auto found = claims_.find(claim.uid);
   auto& entry = found->second;
   if (!written) {
-    if (!entry.due) entry.due = Clock::now() + entry.pause;  // unless there is news
-    entry.pause = std::min(2 * entry.pause, options_.patience);
+    const auto pause = entry.pauses.next();
+    if (!entry.due) entry.due = Clock::now() + pause;  // unless there is news
   } else if (is_empty && !entry.due) {
     claims_.erase(found);
     return;

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "base/pause.h"
 #include "kube/dra/claim.h"
 #include "kube/dra/device_status.h"
 #include "kube/dra/preparer.h"
@@ -47,7 +48,7 @@ class StatusWriter {
   struct Entry {
     ClaimReference claim;
     std::optional<Clock::time_point> due = {};  ///< none: its status says what it should
-    std::chrono::milliseconds pause{0};         ///< after the next failure
+    Backoff pauses;                             ///< after failures
     bool written = false;                       ///< something may stand there
   };
 
