@@ -1,0 +1,44 @@
+// What the page asks of the daemon. Every answer that is no success is thrown as a Refusal, in the daemon's own words.
+
+export class Refusal extends Error {
+  constructor(readonly status: number, readonly kind: string, message: string, readonly hint: string, readonly field: string) {
+    super(message);
+  }
+}
+
+const kPatience = 30_000; // ms
+
+async function refusal(answer: Response): Promise<Refusal> {
+  try {
+    const { error } = await answer.json();
+    return new Refusal(answer.status, error.kind, error.message, error.hint ?? "", error.path ?? "");
+  } catch {
+    return new Refusal(answer.status, "unavailable", `The daemon answered with ${answer.status}`, "", "");
+  }
+}
+
+/** Whoever has to log in hears of it. */
+let strangers: () => void = () => undefined;
+export function onStranger(then: () => void): void {
+  strangers = then;
+}
+
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, {
+      method,
+      credentials: "same-origin",
+      signal: AbortSignal.timeout(kPatience),
+      ...(body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
+    });
+  } catch {
+    throw new Refusal(0, "unavailable", "The daemon does not answer", "is 'drover serve' running?", "");
+  }
+  if (answer.status === 401 && path !== "/v1/login") strangers();
+  if (!answer.ok) throw await refusal(answer);
+  const text = await answer.text();
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+export const get = <T>(path: string) => ask<T>("GET", path);
