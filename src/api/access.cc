@@ -117,6 +117,12 @@ bool host_allowed(std::string_view host_header, const ListenAddress& address,
   return std::any_of(always.begin(), always.end(), is_it) || std::any_of(names.begin(), names.end(), is_it);
 }
 
+bool is_loopback_name(std::string_view host_header) {
+  constexpr std::uint16_t kHttp = 80;
+  const auto named = http::split_host(host_header, kHttp);
+  return named && host_allowed(host_header, {"127.0.0.1", named->port}, {});
+}
+
 Status check_host_name(std::string_view name) {
   const auto allowed = [](char c) {
     return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';

@@ -51,6 +51,9 @@ using drover::http::parse_listen_address;
 bool host_allowed(std::string_view host_header, const ListenAddress& address,
                   const std::vector<std::string>& names);
 
+/// Whether a `Host` header names this machine alone, by any port.
+bool is_loopback_name(std::string_view host_header);
+
 /// Whether a server may be told to go by this name: letters, digits, '.', '-' and '_', no port.
 Status check_host_name(std::string_view name);
 

@@ -38,6 +38,7 @@ struct Request {
   /// The task that is the container of the executor who asks (executor_tokens.h), which has not ended; "":
   /// none does.
   std::string executor;
+  bool logged_in = false;  ///< by a session (logins.h), which makes no others
 };
 
 /// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.
@@ -62,6 +63,8 @@ struct Response {
   std::function<asio::awaitable<void>(BodyWriter&)> stream;
   /// With status 101: what follows on the connection, which is closed when it returns.
   std::function<asio::awaitable<void>(Duplex&)> upgrade;
+  /// With status 101: what follows are requests of a page in the caller's browser, who has to log in.
+  bool opens_page = false;
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
   bool read_only = false;                      ///< nothing changed, whatever the method: not for the audit
   std::shared_ptr<void> share;                 ///< of what is on its way to the caller, when it is counted

@@ -23,6 +23,7 @@ namespace marathon_v2 {
 struct Parts;
 }
 class AnswerShares;
+class Logins;
 class Typing;
 struct Workers;
 namespace mesos {
@@ -57,6 +58,7 @@ struct Services {
   Tally* tally = nullptr;
   AnswerShares* answers = nullptr;
   Typing* typing = nullptr;
+  Logins* logins = nullptr;  ///< none: nobody logs in
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 

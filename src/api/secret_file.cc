@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 
@@ -12,6 +15,14 @@
 
 namespace drover::api {
 namespace {
+
+constexpr std::size_t kKeyLength = 64;
+
+std::string hex(const std::array<unsigned char, 32>& bytes) {
+  std::string text;
+  for (const auto byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
 
 Status check_private(int fd, const std::string& named) {
   struct stat info{};
@@ -30,9 +41,7 @@ Result<std::string> random_secret() {
   if (RAND_bytes(bytes.data(), bytes.size()) != 1)
     return fail(ErrorKind::kUnavailable,
                 "Failed to make a random secret: the kernel gives no random numbers");
-  std::string secret;
-  for (const auto byte : bytes) secret += fmt::format("{:02x}", byte);
-  return secret;
+  return hex(bytes);
 }
 
 Result<std::optional<std::string>> read_secret_file(const std::string& path, const std::string& what) {
@@ -43,6 +52,28 @@ Result<std::optional<std::string>> read_secret_file(const std::string& path, con
   DROVER_CHECK_OK(check_private(fd.get(), named));
   DROVER_TRY(auto text, read_all(fd.get(), path));
   return text;
+}
+
+Result<std::string> open_key(const std::string& path, const std::string& what, const std::string& hint) {
+  DROVER_TRY(auto key, read_secret_file(path, what));
+  if (!key) {
+    DROVER_TRY(key, random_secret());
+    DROVER_CHECK_OK(write_file(path, *key, 0600));
+  }
+  if (key->size() != kKeyLength)
+    return fail(ErrorKind::kCorrupt, fmt::format("{} '{}' is damaged", what, path), hint);
+  return *std::move(key);
+}
+
+std::string code_of(const std::string& key, std::string_view text) {
+  std::array<unsigned char, 32> digest{};
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), nullptr);
+  return hex(digest);
+}
+
+bool is_same_secret(std::string_view one, std::string_view other) {
+  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 }  // namespace drover::api

@@ -261,6 +261,7 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
   shared->services.answers = shared->answers.get();
   shared->services.typing = &parts->typing;
+  shared->services.logins = parts->options.logins ? &*parts->options.logins : nullptr;
   shared->log = chosen.log;
   shared->audit = chosen.audit;
   boost::system::error_code error;

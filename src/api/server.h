@@ -12,6 +12,7 @@
 
 #include "api/access.h"
 #include "api/executor_tokens.h"
+#include "api/logins.h"
 #include "api/router.h"
 #include "base/result.h"
 #include "base/user_limits.h"
@@ -51,6 +52,7 @@ struct ServerOptions {
   std::optional<User> anonymous;
   /// Of executors that frameworks bring, over TCP. None: they are refused.
   std::optional<ExecutorTokens> executor_tokens;
+  std::optional<Logins> logins;  ///< of the web page; none: it cannot be used
   /// They are in pods, and find it there: HOST:PORT, which leads to `listen`; "": they can't.
   std::optional<std::string> pods_endpoint;
   std::string version;

@@ -243,12 +243,17 @@ asio::awaitable<bool> Session::serve_one() {
   if (shared_->audit && caller && may_change(message) && !response->read_only)
     shared_->audit(audit_line(caller->user, message, *response));
   const bool keep_alive = message.keep_alive() && !stopping_;
+  const bool opens_page = response->opens_page;
   message.keep_alive(keep_alive);
   if (caller && !response->share)
     response->share =
         shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
   co_await send(std::move(*response), message);
   interruptible_ = true;
+  if (opens_page) {
+    page_of_ = caller;
+    peer_.reset();
+  }
   co_return keep_alive && !stopping_;
 }
 
@@ -258,6 +263,7 @@ asio::awaitable<Response> Session::answer(const Message& message, const Asker& a
   if (!request) co_return error_response(request.error());
   request->caller = asker.caller;
   request->executor = asker.executor;
+  request->logged_in = asker.logged_in;
   const auto turn = asker.caller ? co_await await_turn(*asker.caller) : Status();
   if (!turn) co_return error_response(turn.error());
   co_return co_await route(shared_->routes, shared_->services, std::move(*request));
@@ -294,23 +300,29 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
   const auto origin = header_value(header, http::field::origin);
   if (peer_) {
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
-    co_return Asker{peer_, ""};
+    co_return Asker{peer_, "", false};
   }
   auto shown = shown_in(header);
   if (!shown) co_return Failure(std::move(shown).error());
   const auto names = called_names(header);
   // Behind a proxy the name is the proxy's. A page that points a name of its own at us knows no secret.
   for (const auto& name : names)
-    if (!shown->proxied && !is_pods_endpoint(name) && !host_allowed(name, *shared_->listen, shared_->names))
+    if (!shown->proxied && !is_pods_endpoint(name) && !is_own_name(name))
       co_return forbidden(
           fmt::format("'{}' is not a name of this server", name),
-          fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
+          page_of_ ? "use 127.0.0.1, as 'drover ui' says"
+                   : fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
   if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   if (shown->authorization.empty() && !shown->proxied)
-    co_return Asker{shared_->anonymous ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
-                    ""};
+    co_return Asker{shared_->anonymous && !page_of_ ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
+                    "", false};
   co_return co_await admit_known(std::move(shown->authorization));
+}
+
+bool Session::is_own_name(std::string_view name) const {
+  if (!page_of_) return host_allowed(name, *shared_->listen, shared_->names);
+  return is_loopback_name(name);
 }
 
 bool Session::is_pods_endpoint(std::string_view name) const {
@@ -321,18 +333,31 @@ std::optional<Result<Asker>> Session::find_executor(std::string_view token) cons
   const auto task = shared_->executor_tokens ? shared_->executor_tokens->task_of(token) : std::nullopt;
   if (!task) return std::nullopt;
   if (control::executor_in(shared_->services.daemon->state(), *task) != nullptr)
-    return Asker{std::nullopt, *task};
+    return Asker{std::nullopt, *task, false};
   return fail(ErrorKind::kUnauthenticated, "The executor whose token this is has ended");
 }
 
 asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
   if (auto executor = find_executor(bearer_token(authorization))) co_return std::move(*executor);
-  const auto name = authenticate(shared_->credentials, authorization);
+  auto* const logins = shared_->services.logins;
+  const auto token = bearer_token(authorization);
+  const auto now = Logins::Time::clock::now();
+  if (logins != nullptr && !token.empty()) {
+    if (auto name = logins->user_of(token, now)) co_return co_await admit_named(*std::move(name), true);
+    if (auto name = logins->redeem(token, now)) co_return co_await admit_named(*std::move(name), false);
+  }
+  auto name = page_of_ ? std::nullopt : authenticate(shared_->credentials, authorization);
   if (!name) co_return Failure(co_await refuse_secret());
+  co_return co_await admit_named(*std::move(name), false);
+}
+
+asio::awaitable<Result<Asker>> Session::admit_named(std::string name, bool logged_in) {
   constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
-  auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
+  auto user = co_await shared_->services.workers->users.named(name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
-  co_return Asker{engine::Caller{std::move(*user)}, ""};
+  if (page_of_ && user->uid != page_of_->user.uid)
+    co_return fail(ErrorKind::kPermissionDenied, fmt::format("This page is not {}'s", user->name));
+  co_return Asker{engine::Caller{std::move(*user)}, "", logged_in};
 }
 
 asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
@@ -366,9 +391,14 @@ asio::awaitable<void> Session::pause_until(std::chrono::steady_clock::time_point
 asio::awaitable<void> Session::send(Response response, const http::request<http::string_body>& request) {
   stream_.expires_after(shared_->limits.write_time);
   const bool head_only = request.method() == http::verb::head;
-  if (response.upgrade) {
+  if (response.upgrade || response.opens_page) {
     http::response<http::empty_body> head(http::status::switching_protocols, request.version());
     fill_head(head, response);
+    if (response.opens_page) {
+      http::serializer<false, http::empty_body> serializer(head);
+      co_await http::async_write_header(stream_, serializer, asio::use_awaitable);
+      co_return;
+    }
     co_await leave_http(response, std::move(head));
     co_return;
   }

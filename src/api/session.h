@@ -52,6 +52,7 @@ struct Shared {
 struct Asker {
   std::optional<engine::Caller> caller;
   std::string executor;  ///< as in Request
+  bool logged_in = false;
 
   bool is_stranger() const { return !caller && executor.empty(); }
 };
@@ -87,9 +88,11 @@ class Session : public Duplex {
   asio::awaitable<Response> answer(const Message& message, const Asker& asker);
   /// Who asks, or why he may not.
   asio::awaitable<Result<Asker>> admit(const http::request_header<>& header);
+  bool is_own_name(std::string_view name) const;
   bool is_pods_endpoint(std::string_view name) const;
   /// By a secret.
   asio::awaitable<Result<Asker>> admit_known(std::string authorization);
+  asio::awaitable<Result<Asker>> admit_named(std::string name, bool logged_in);
   /// The executor whose token it is, which may have ended; none when it is no such token.
   std::optional<Result<Asker>> find_executor(std::string_view token) const;
   /// Returns when the caller may have another answer, or why he may not.
@@ -110,6 +113,7 @@ class Session : public Duplex {
   beast::flat_buffer buffer_;
   std::shared_ptr<const Shared> shared_;
   std::optional<engine::Caller> peer_;
+  std::optional<engine::Caller> page_of_;  ///< in whose browser the page is that asks
   std::string address_;
   bool chunked_ = false;
   bool upgraded_ = false;

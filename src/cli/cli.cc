@@ -117,6 +117,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_exec(app, context);
   add_attach(app, context);
   add_forward(app, context);
+  add_ui(app, context);
   add_files(app, context);
   add_sharing(app, context);
   add_images(app, context);

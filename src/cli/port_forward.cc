@@ -69,31 +69,36 @@ Result<PortPair> parse_port_pair(const std::string& text) {
   return pair;
 }
 
-Result<PortForward> PortForward::open(Client client, std::string task, const PortPair& pair) {
+Result<PortForward> PortForward::open(Client client, const std::string& task, const PortPair& pair) {
+  return open(std::move(client), task_target(task, "/forward?port=" + percent_encode(pair.there)),
+              "drover-forward", pair.here);
+}
+
+Result<PortForward> PortForward::open(Client client, std::string target, std::string protocol, int here) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return fail_errno("Failed to make a socket", errno);
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(pair.here));
+  address.sin_port = htons(static_cast<std::uint16_t>(here));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(socket.get(), any, size) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
     const bool taken = errno == EADDRINUSE;
-    auto error = fail_errno(fmt::format("Failed to listen at 127.0.0.1:{}", pair.here), errno).value();
+    auto error = fail_errno(fmt::format("Failed to listen at 127.0.0.1:{}", here), errno).value();
     if (taken) error.kind = ErrorKind::kConflict;
-    error.hint = fmt::format("choose another port here: 0:{} takes any that is free", pair.there);
+    error.hint = "choose another port here: 0 takes any that is free";
     return Failure(std::move(error));
   }
   if (::getsockname(socket.get(), any, &size) != 0) return fail_errno("Failed to look at a socket", errno);
-  return PortForward(std::move(client), task_target(task, "/forward?port=" + percent_encode(pair.there)),
-                     std::move(socket), ntohs(address.sin_port));
+  return PortForward(std::move(client), std::move(target), std::move(protocol), std::move(socket),
+                     ntohs(address.sin_port));
 }
 
 Status PortForward::probe() const {
-  return client_.upgrade(target_, json::object(), "drover-forward").map([](const Upgraded&) {});
+  return client_.upgrade(target_, json::object(), protocol_).map([](const Upgraded&) {});
 }
 
 Status PortForward::serve() const {
@@ -105,11 +110,11 @@ Status PortForward::serve() const {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return fail_errno("Failed to accept a connection", errno);
     }
-    std::thread([client = client_, target = target_, connection = std::move(accepted)] {
-      if (const auto task = client.upgrade(target, json::object(), "drover-forward"))
-        carry(connection.get(), *task);
+    std::thread([client = client_, target = target_, protocol = protocol_, connection = std::move(accepted)] {
+      if (const auto there = client.upgrade(target, json::object(), protocol))
+        carry(connection.get(), *there);
       else
-        report_error(task.error());
+        report_error(there.error());
       free_threads.release();
     }).detach();
   }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Ports of this machine's loopback address that lead to ports of a task, over the connection to the daemon.
+// Ports of this machine's loopback address that lead to ports of a task, or to the web page, over the
+// connection to the daemon.
 
 #include <string>
 #include <vector>
@@ -20,8 +21,10 @@ Result<PortPair> parse_port_pair(const std::string& text);
 
 class PortForward {
  public:
-  /// Listens. kConflict when the port is taken.
-  static Result<PortForward> open(Client client, std::string task, const PortPair& pair);
+  /// Listens at the port, 0 for any that is free; each connection asks for `target` and becomes one of
+  /// `protocol`. kConflict when the port is taken.
+  static Result<PortForward> open(Client client, std::string target, std::string protocol, int here);
+  static Result<PortForward> open(Client client, const std::string& task, const PortPair& pair);
 
   int here() const { return here_; }
   /// Makes a connection to the task and lets go of it. kUnavailable when nobody listens there yet.
@@ -31,11 +34,16 @@ class PortForward {
   Status serve() const;
 
  private:
-  PortForward(Client client, std::string target, UniqueFd socket, int here)
-      : client_(std::move(client)), target_(std::move(target)), socket_(std::move(socket)), here_(here) {}
+  PortForward(Client client, std::string target, std::string protocol, UniqueFd socket, int here)
+      : client_(std::move(client)),
+        target_(std::move(target)),
+        protocol_(std::move(protocol)),
+        socket_(std::move(socket)),
+        here_(here) {}
 
   Client client_;
   std::string target_;
+  std::string protocol_;
   UniqueFd socket_;
   int here_;
 };

@@ -68,6 +68,14 @@ asio::awaitable<Result<Response>> pull_image(const Services& services, const Req
 asio::awaitable<Result<Response>> load_image(const Services& services, const Request& request);
 asio::awaitable<Result<Response>> prune_images(const Services& services, const Request& request);
 
+// ui.cc
+Result<Response> get_ui(const Services& services, const Request& request);
+Result<Response> log_in(const Services& services, const Request& request);
+Result<Response> log_out(const Services& services, const Request& request);
+Result<Response> make_ticket(const Services& services, const Request& request);
+Result<Response> open_page(const Services& services, const Request& request);
+Result<Response> who_am_i(const Services& services, const Request& request);
+
 // image_variants.cc
 asio::awaitable<Result<Response>> list_image_variants(const Services& services, const Request& request);
 

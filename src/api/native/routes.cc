@@ -56,6 +56,13 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/tasks/{id}/files/browse", browse_files},
     Route{"GET", "/v1/tasks/{id}/files/read", read_sandbox_file},
     Route{"GET", "/v1/tasks/{id}/files/download", download_file},
+    Route{"GET", "/ui", at_once<get_ui>, kOpen},
+    Route{"GET", "/ui/{file...}", at_once<get_ui>, kOpen},
+    Route{"GET", "/v1/whoami", at_once<who_am_i>},
+    Route{"POST", "/v1/login", at_once<log_in>},
+    Route{"POST", "/v1/logout", at_once<log_out>},
+    Route{"POST", "/v1/tickets", at_once<make_ticket>},
+    Route{"POST", "/v1/page", at_once<open_page>},
 };
 
 }  // namespace

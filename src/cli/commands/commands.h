@@ -38,6 +38,7 @@ void add_events(CLI::App& app, Context& context);            // events.cc: event
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
 void add_attach(CLI::App& app, Context& context);            // attach.cc: attach
 void add_forward(CLI::App& app, Context& context);           // forward.cc: forward
+void add_ui(CLI::App& app, Context& context);                // ui.cc: ui
 void add_files(CLI::App& app, Context& context);             // files.cc: files ls, cat, get
 void add_images(CLI::App& app, Context& context);            // image.cc: image pull, ls, rm …
 void add_image_variants(CLI::App& image, Context& context);  // image_variants.cc: image variants

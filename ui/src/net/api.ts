@@ -1,5 +1,7 @@
 // What the page asks of the daemon. Every answer that is no success is thrown as a Refusal, in the daemon's own words.
 
+import { headers as ours } from "./session";
+
 export class Refusal extends Error {
   constructor(readonly status: number, readonly kind: string, message: string, readonly hint: string, readonly field: string) {
     super(message);
@@ -23,14 +25,15 @@ export function onStranger(then: () => void): void {
   strangers = then;
 }
 
-export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function ask<T>(method: string, path: string, body?: unknown, headers = ours()): Promise<T> {
   let answer: Response;
   try {
     answer = await fetch(path, {
       method,
-      credentials: "same-origin",
+      credentials: "omit",
       signal: AbortSignal.timeout(kPatience),
-      ...(body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
+      headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
     throw new Refusal(0, "unavailable", "The daemon does not answer", "is 'drover serve' running?", "");

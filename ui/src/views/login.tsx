@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
-import { ask, type Refusal } from "../net/api";
+import type { Refusal } from "../net/api";
+import { logIn } from "../net/session";
 
 export function Login({ done }: { done: () => void }) {
   const [trouble, setTrouble] = useState<Refusal>();
@@ -7,7 +8,7 @@ export function Login({ done }: { done: () => void }) {
     event.preventDefault();
     const fields = new FormData(event.currentTarget as HTMLFormElement);
     try {
-      await ask("POST", "/v1/login", { secret: fields.get("secret") });
+      await logIn(String(fields.get("secret")));
       done();
     } catch (error) {
       setTrouble(error as Refusal);
