@@ -4,6 +4,7 @@ import { begin, end, watchDoor } from "./net/live";
 import { Link, Router, usePath } from "./parts/route";
 import { Login } from "./views/login";
 import { Machine } from "./views/machine";
+import { Task } from "./views/task";
 import { Tasks } from "./views/tasks";
 
 const kViews = [
@@ -22,10 +23,11 @@ function Shell() {
       end();
     };
   }, []);
+  const task = /^\/tasks\/([^/]+)$/.exec(path)?.[1];
   const found = kViews.find((view) => view.path === path);
   useEffect(() => {
-    document.title = found ? `${found.title} · Drover` : "Drover";
-  }, [found]);
+    document.title = task || found ? `${task ?? found!.title} · Drover` : "Drover";
+  }, [path]);
   return (
     <>
       <a class="skip" href="#view">Skip to the view</a>
@@ -34,7 +36,7 @@ function Shell() {
         <nav aria-label="Views">{kViews.map(({ path: to, title }) => <Link key={to} to={to}>{title}</Link>)}</nav>
         {heard ? null : <p class="away" role="status">The daemon does not answer. What you see is from before.</p>}
       </header>
-      <main id="view" tabIndex={-1}>{found ? <found.view /> : <p>There is no such page here. <Link to="/">To the machine</Link></p>}</main>
+      <main id="view" tabIndex={-1}>{task ? <Task key={task} id={task} /> : found ? <found.view /> : <p>There is no such page here. <Link to="/">To the machine</Link></p>}</main>
     </>
   );
 }

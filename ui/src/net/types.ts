@@ -45,4 +45,7 @@ export interface TaskSummary {
   task: { id: string; name: string; queue: string; priority: number; gpus: number; user: { name: string } };
 }
 
+/** A task's whole record, as far as the page reads it. */
+export type Record = TaskSummary;
+
 export interface Explanation { state: string; place?: number; queue: string; reasons: string[]; remedies: string[] }

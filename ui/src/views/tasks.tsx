@@ -1,6 +1,7 @@
 import { List } from "../parts/list";
 import { Trouble } from "../parts/trouble";
 import { count, since } from "../parts/words";
+import { Link } from "../parts/route";
 import { tasks, useKept } from "../net/state";
 
 const kHeads = ["State", "Task", "User", "Queue", "GPUs", "For", "Why"];
@@ -15,7 +16,7 @@ export function Tasks() {
       <Trouble of={seen.trouble} />
       {seen.value && rows.length === 0 ? <p>Nothing runs, and nothing waits. <code>drover run --gpus 1 -- COMMAND</code> starts something.</p> : (
         <List label="Tasks" heads={kHeads} rows={rows} keyOf={(row) => row.task.id} cells={(row) => [
-          <span class={`state ${row.state}`}>{row.state}</span>, <>{row.task.name} <code>{row.task.id}</code></>, row.task.user.name, row.task.queue,
+          <span class={`state ${row.state}`}>{row.state}</span>, <Link to={`/tasks/${row.task.id}`}>{row.task.name} <code>{row.task.id}</code></Link>, row.task.user.name, row.task.queue,
           row.task.gpus, since(row.started_at ?? row.submitted_at), row.reason]} />
       )}
     </>
