@@ -12,12 +12,13 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/units.h"
 
 namespace drover::api {
 
 class Logins {
  public:
-  using Time = std::chrono::system_clock::time_point;
+  using Time = TimePoint;
   static constexpr std::chrono::hours kSession{12};
   static constexpr std::chrono::seconds kTicket{60};
   static constexpr std::size_t kTicketsOfOne = 16;  ///< of one user; the oldest go

@@ -70,44 +70,6 @@ Result<Request> to_request(const http::request<http::string_body>& message) {
   return request;
 }
 
-/// By which names the client calls us: in `Host`, and in a target that is a whole URL. None at all only when
-/// a request of HTTP/1.0 says none, as HAProxy's checks do: every browser sends `Host`.
-std::vector<std::string> called_names(const http::request_header<>& header) {
-  std::vector<std::string> names;
-  const auto target = header.target();
-  if (const auto authority = target_authority({target.data(), target.size()}); !authority.empty())
-    names.emplace_back(authority);
-  const auto [first, last] = header.equal_range(http::field::host);
-  for (auto field = first; field != last; ++field) names.emplace_back(field->value());
-  constexpr unsigned kHttp11 = 11;
-  if (first == last && header.version() >= kHttp11) names.emplace_back();
-  return names;
-}
-
-/// What is said of who asks.
-struct Shown {
-  std::string authorization;
-  bool proxied = false;  ///< it stands in the header that is for that
-};
-
-/// Who says two things may mean to be taken for another than a proxy has looked at.
-Result<Shown> shown_in(const http::fields& header) {
-  Shown shown;
-  bool said = false;
-  for (const auto& field : header) {
-    const std::string_view name(field.name_string().data(), field.name_string().size());
-    const bool proxied = equal_without_case(name, kProxiedAuthorization);
-    if (!proxied && field.name() != http::field::authorization) continue;
-    const std::string value(field.value());
-    if (std::exchange(said, true) && value != shown.authorization)
-      return fail(ErrorKind::kUnauthenticated, "The request shows two different secrets",
-                  fmt::format("show one, in Authorization or in {}", kProxiedAuthorization));
-    shown.authorization = value;
-    shown.proxied = shown.proxied || proxied;
-  }
-  return shown;
-}
-
 void fill_head(http::fields& head, const Response& response) {
   head.set(http::field::server, "drover");
   head.set(http::field::cache_control, "no-store");
@@ -239,9 +201,11 @@ asio::awaitable<bool> Session::serve_one() {
   if (rest_unread) message.keep_alive(false);
   unread_ = rest_unread;
   if (!response) response = co_await answer(message, asker);
-  ++shared_->services.tally->answers[response->status];
-  if (shared_->audit && caller && may_change(message) && !response->read_only)
-    shared_->audit(audit_line(caller->user, message, *response));
+  note(message, asker, *response);
+  if (response->opens_socket) {
+    co_await serve_socket(message, asker);
+    co_return false;
+  }
   const bool keep_alive = message.keep_alive() && !stopping_;
   const bool opens_page = response->opens_page;
   message.keep_alive(keep_alive);
@@ -255,6 +219,12 @@ asio::awaitable<bool> Session::serve_one() {
     peer_.reset();
   }
   co_return keep_alive && !stopping_;
+}
+
+void Session::note(const Message& message, const Asker& asker, const Response& response) {
+  ++shared_->services.tally->answers[response.status];
+  if (shared_->audit && asker.caller && may_change(message) && !response.read_only)
+    shared_->audit(audit_line(asker.caller->user, message, response));
 }
 
 /// To what was read whole, when it is the caller's turn.
@@ -293,73 +263,6 @@ asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
   throw boost::system::system_error(error);
 }
 
-asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& header) {
-  const auto forbidden = [](std::string message, std::string hint) {
-    return fail(ErrorKind::kPermissionDenied, std::move(message), std::move(hint));
-  };
-  const auto origin = header_value(header, http::field::origin);
-  if (peer_) {
-    if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
-    co_return Asker{peer_, "", false};
-  }
-  auto shown = shown_in(header);
-  if (!shown) co_return Failure(std::move(shown).error());
-  const auto names = called_names(header);
-  // Behind a proxy the name is the proxy's. A page that points a name of its own at us knows no secret.
-  for (const auto& name : names)
-    if (!shown->proxied && !is_pods_endpoint(name) && !is_own_name(name))
-      co_return forbidden(
-          fmt::format("'{}' is not a name of this server", name),
-          page_of_ ? "use 127.0.0.1, as 'drover ui' says"
-                   : fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
-  if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
-    co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
-  if (shown->authorization.empty() && !shown->proxied)
-    co_return Asker{shared_->anonymous && !page_of_ ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
-                    "", false};
-  co_return co_await admit_known(std::move(shown->authorization));
-}
-
-bool Session::is_own_name(std::string_view name) const {
-  if (!page_of_) return host_allowed(name, *shared_->listen, shared_->names);
-  return is_loopback_name(name);
-}
-
-bool Session::is_pods_endpoint(std::string_view name) const {
-  return !name.empty() && equal_without_case(name, shared_->pods_endpoint);
-}
-
-std::optional<Result<Asker>> Session::find_executor(std::string_view token) const {
-  const auto task = shared_->executor_tokens ? shared_->executor_tokens->task_of(token) : std::nullopt;
-  if (!task) return std::nullopt;
-  if (control::executor_in(shared_->services.daemon->state(), *task) != nullptr)
-    return Asker{std::nullopt, *task, false};
-  return fail(ErrorKind::kUnauthenticated, "The executor whose token this is has ended");
-}
-
-asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
-  if (auto executor = find_executor(bearer_token(authorization))) co_return std::move(*executor);
-  auto* const logins = shared_->services.logins;
-  const auto token = bearer_token(authorization);
-  const auto now = Logins::Time::clock::now();
-  if (logins != nullptr && !token.empty()) {
-    if (auto name = logins->user_of(token, now)) co_return co_await admit_named(*std::move(name), true);
-    if (auto name = logins->redeem(token, now)) co_return co_await admit_named(*std::move(name), false);
-  }
-  auto name = page_of_ ? std::nullopt : authenticate(shared_->credentials, authorization);
-  if (!name) co_return Failure(co_await refuse_secret());
-  co_return co_await admit_named(*std::move(name), false);
-}
-
-asio::awaitable<Result<Asker>> Session::admit_named(std::string name, bool logged_in) {
-  constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
-  auto user = co_await shared_->services.workers->users.named(name, kNotKnownYet);
-  if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
-  if (page_of_ && user->uid != page_of_->user.uid)
-    co_return fail(ErrorKind::kPermissionDenied, fmt::format("This page is not {}'s", user->name));
-  co_return Asker{engine::Caller{std::move(*user)}, "", logged_in};
-}
-
 asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
   const auto& answers = shared_->answers;
   const auto until = AnswerShares::Clock::now() + AnswerShares::kPatience;
@@ -370,16 +273,6 @@ asio::awaitable<Status> Session::await_turn(const engine::Caller& caller) {
     if (now > until) co_return Failure(answers->refusal(caller.user));
     co_await pause_until(std::min(now + wait, until + wait));
   }
-}
-
-/// Later, so that nobody guesses fast. Those who know a secret do not wait, wherever they come from: on
-/// loopback all users of the machine have one address.
-asio::awaitable<Error> Session::refuse_secret() {
-  const auto line = shared_->wrong_secrets->note(address_, std::chrono::steady_clock::now());
-  if (line && shared_->log) shared_->log(*line);
-  co_await pause_until(std::chrono::steady_clock::now() + shared_->limits.wrong_secret_pause);
-  co_return Error{ErrorKind::kUnauthenticated, "The token or password is wrong",
-                  "the daemon's credentials file has the right one", ""};
 }
 
 asio::awaitable<void> Session::pause_until(std::chrono::steady_clock::time_point then) {
@@ -426,9 +319,10 @@ asio::awaitable<void> Session::send(Response response, const http::request<http:
 }
 
 /// The operator || waits for the one that succeeds: after a failure of the answer, for the client to hang up.
-asio::awaitable<void> Session::stream_of(Response& response, std::exception_ptr& failure) {
+asio::awaitable<void> Session::stream_of(Response& response, BodyWriter& writer,
+                                         std::exception_ptr& failure) {
   try {
-    co_await response.stream(*this);
+    co_await response.stream(writer);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -443,7 +337,7 @@ asio::awaitable<void> Session::send_stream(Response& response, http::response<ht
   if (stopping_) throw boost::system::system_error(asio::error::operation_aborted);
   interruptible_ = true;
   std::exception_ptr failure;
-  const auto ended = co_await (stream_of(response, failure) || wait_for_hangup());
+  const auto ended = co_await (stream_of(response, *this, failure) || wait_for_hangup());
   interruptible_ = false;
   if (ended.index() != 0) throw boost::system::system_error(asio::error::connection_reset);
   if (failure) std::rethrow_exception(failure);

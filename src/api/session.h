@@ -57,6 +57,8 @@ struct Asker {
   bool is_stranger() const { return !caller && executor.empty(); }
 };
 
+class WebSocket;
+
 class Session : public Duplex {
  public:
   using Socket = asio::generic::stream_protocol::socket;
@@ -86,6 +88,11 @@ class Session : public Duplex {
   /// Reads the body that belongs to `parser`'s header; the answer when it is refused.
   asio::awaitable<std::optional<Response>> read_body(Parser& parser);
   asio::awaitable<Response> answer(const Message& message, const Asker& asker);
+  /// Counts it, and tells who changed what.
+  void note(const Message& message, const Asker& asker, const Response& response);
+  /// One request that comes by a WebSocket, and its answer.
+  asio::awaitable<void> serve_socket(const Message& handshake, const Asker& asker);
+  asio::awaitable<void> answer_socket(WebSocket& socket, const Message& message, const Asker& asker);
   /// Who asks, or why he may not.
   asio::awaitable<Result<Asker>> admit(const http::request_header<>& header);
   bool is_own_name(std::string_view name) const;
@@ -101,7 +108,7 @@ class Session : public Duplex {
   /// At most until the session is stopped.
   asio::awaitable<void> pause_until(std::chrono::steady_clock::time_point then);
   asio::awaitable<void> send(Response response, const Message& request);
-  asio::awaitable<void> stream_of(Response& response, std::exception_ptr& failure);
+  static asio::awaitable<void> stream_of(Response& response, BodyWriter& writer, std::exception_ptr& failure);
   asio::awaitable<void> send_stream(Response& response, http::response<http::empty_body> head,
                                     bool head_only);
   asio::awaitable<void> leave_http(Response& response, http::response<http::empty_body> head);

@@ -73,6 +73,7 @@ Result<Response> get_ui(const Services& services, const Request& request);
 Result<Response> log_in(const Services& services, const Request& request);
 Result<Response> log_out(const Services& services, const Request& request);
 Result<Response> make_ticket(const Services& services, const Request& request);
+Result<Response> open_socket(const Services& services, const Request& request);
 Result<Response> open_page(const Services& services, const Request& request);
 Result<Response> who_am_i(const Services& services, const Request& request);
 

@@ -1,17 +1,23 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "api/async.h"
 #include "api/download.h"
 #include "api/native/handlers.h"
 #include "api/native/measured.h"
 #include "api/native/views.h"
+#include "api/sse.h"
+#include "api/wakeup.h"
 #include "api/workers.h"
 #include "base/decode.h"
 #include "base/file_view.h"
+#include "base/json_text.h"
 
 namespace drover::api {
 
@@ -51,23 +57,65 @@ Result<Response> list_nodes(const Services& services, const Request& request) {
   return json_response({{"nodes", std::move(nodes)}});
 }
 
-asio::awaitable<Result<Response>> list_gpus(const Services& services, const Request& request) {
-  Query query(request);
-  const bool with_usage = query.boolean("usage", false);
-  DROVER_CO_CHECK_OK(query.finish());
+namespace {
+
+/// What each GPU is, who has it, and what it does, for this caller now.
+asio::awaitable<Result<Response>> gpus_now(const Services& services, engine::Caller caller, bool with_usage,
+                                           bool on_one_line = false) {
   const auto& daemon = *services.daemon;
   std::optional<Measured> measured;
   if (with_usage) {
-    DROVER_CO_TRY(measured, co_await measure(services, *request.caller));
+    DROVER_CO_TRY(measured, co_await measure(services, caller));
   }
-  const auto write = [machines = daemon.machines(), holders = daemon.holders(*request.caller),
-                      measured = std::move(measured)]() -> Result<Response> {
+  const auto write = [machines = daemon.machines(), holders = daemon.holders(caller),
+                      measured = std::move(measured), on_one_line]() -> Result<Response> {
     auto shown = view_gpus(machines, holders());
     if (measured)
       for (auto& gpu : shown["gpus"]) gpu["usage"] = view_usage(*measured, gpu.value("uuid", ""));
-    return json_response(std::move(shown));
+    return on_one_line ? Response{.body = to_text(shown)} : json_response(shown);
   };
-  co_return co_await write_beside(services, *request.caller, write);
+  co_return co_await write_beside(services, caller, write);
+}
+
+/// All of it whenever something of it is new, once a second at most, but soon after an event.
+asio::awaitable<void> follow_gpus(const Services& services, engine::Caller caller, bool with_usage,
+                                  BodyWriter& writer) {
+  constexpr std::chrono::seconds kPause{1};
+  constexpr std::chrono::milliseconds kSoon{200};
+  const auto executor = co_await asio::this_coro::executor;
+  Wakeup wakeup(executor, *services.daemon);
+  asio::steady_timer timer(executor);
+  std::string told;
+  auto told_at = std::chrono::steady_clock::now();
+  while (true) {
+    const auto now = co_await gpus_now(services, caller, with_usage, true);
+    if (!now) throw std::runtime_error(now.error().message);
+    const bool is_new = now->body != told;
+    if (is_new || std::chrono::steady_clock::now() - told_at > kSseHeartbeat) {
+      co_await writer.write(is_new ? sse_event("gpus", "", now->body) : sse_heartbeat());
+      told = now->body;
+      told_at = std::chrono::steady_clock::now();
+    }
+    if (!co_await wakeup.wait(kPause)) continue;
+    timer.expires_after(kSoon);
+    co_await timer.async_wait(kAsTuple);
+  }
+}
+
+}  // namespace
+
+asio::awaitable<Result<Response>> list_gpus(const Services& services, const Request& request) {
+  Query query(request);
+  const bool with_usage = query.boolean("usage", false);
+  const bool follow = query.boolean("follow", false);
+  DROVER_CO_CHECK_OK(query.finish());
+  if (!follow) co_return co_await gpus_now(services, *request.caller, with_usage);
+  Response response;
+  response.content_type = "text/event-stream";
+  response.stream = [&services, caller = *request.caller, with_usage](BodyWriter& writer) {
+    return follow_gpus(services, caller, with_usage, writer);
+  };
+  co_return response;
 }
 
 Result<Response> get_topology(const Services& services, const Request& request) {

@@ -63,6 +63,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/logout", at_once<log_out>},
     Route{"POST", "/v1/tickets", at_once<make_ticket>},
     Route{"POST", "/v1/page", at_once<open_page>},
+    Route{"GET", "/v1/socket", at_once<open_socket>, kOpen},
 };
 
 }  // namespace

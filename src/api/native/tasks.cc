@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "api/async.h"
@@ -63,6 +64,12 @@ bool has_label(const control::TaskRecord& record, const std::string& label) {
   return found != record.task.labels->end() && label.compare(end + 1, label.npos, found->second) == 0;
 }
 
+Status check_named(const std::string& id) {
+  constexpr std::size_t kLongest = 256;
+  if (!id.empty() && id.size() <= kLongest) return {};
+  return fail(ErrorKind::kInvalid, id.empty() ? "expected a task's id, found none" : "the id is too long");
+}
+
 std::vector<std::string> images_of(workload::Submission& submission) {
   std::vector<std::string> images;
   for (const auto& request : workload::requests_in(submission))
@@ -120,18 +127,20 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   const bool summary = query.boolean("summary", false);
   const auto label = query.text("label");
   const auto own = query.boolean("own", false) ? std::optional(request.caller->user.uid) : std::nullopt;
+  const auto named = query.texts("id", check_named);
   DROVER_CHECK_OK(query.finish());
   if (!label.empty() && label.find('=') == label.npos)
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is no label and its value", label), "say NAME=VALUE",
                 "label");
-  return [tasks = services.daemon->tasks(*request.caller), only_active, summary, label,
-          own]() -> Result<Response> {
+  return [tasks = services.daemon->tasks(*request.caller), only_active, summary, label, own,
+          ids = std::set<std::string>(named.begin(), named.end())]() -> Result<Response> {
     Response response;
-    if (label.empty()) response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
+    if (label.empty() && ids.empty()) response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
     JsonWriter writer(response.body);
     writer.begin_array();
     tasks.each([&](const control::TaskRecord& record) {
+      if (!ids.empty() && !ids.contains(record.task.id)) return;
       if (only_active && control::is_final(record.state)) return;
       if (own && record.task.owner != *own) return;
       if (!label.empty() && !has_label(record, label)) return;

@@ -70,7 +70,7 @@ Result<Response> log_in(const Services& services, const Request& request) {
     return fail(ErrorKind::kPermissionDenied, "A session makes no other one",
                 "log in with a token, or by 'drover ui'");
   const auto& user = request.caller->user;
-  const auto session = logins->begin(user.name, Logins::Time::clock::now());
+  const auto session = logins->begin(user.name, wall_clock());
   return json_response({{"token", session.token},
                         {"until", format_time(session.until)},
                         {"user", {{"name", user.name}, {"uid", user.uid}}}});
@@ -81,14 +81,14 @@ Result<Response> log_out(const Services& services, const Request& request) {
   Query query(request);
   DROVER_CHECK_OK(query.finish());
   const auto shown = request.headers.find("drover-session");
-  if (shown != request.headers.end()) logins->end(shown->second, Logins::Time::clock::now());
+  if (shown != request.headers.end()) logins->end(shown->second, wall_clock());
   return Response{.status = 204, .content_type = ""};
 }
 
 Result<Response> make_ticket(const Services& services, const Request& request) {
   DROVER_CHECK_OK(Query(request).finish());
   DROVER_TRY(auto* const logins, logins_of(services));
-  DROVER_TRY(const auto ticket, logins->ticket(request.caller->user.name, Logins::Time::clock::now()));
+  DROVER_TRY(const auto ticket, logins->ticket(request.caller->user.name, wall_clock()));
   return json_response({{"ticket", ticket}});
 }
 
@@ -98,6 +98,14 @@ Result<Response> open_page(const Services& services, const Request& request) {
   DROVER_CHECK_OK(logins_of(services).map([](auto*) {}));
   auto response = upgrade_response("drover-page", {});
   response.opens_page = true;
+  return response;
+}
+
+Result<Response> open_socket(const Services&, const Request& request) {
+  DROVER_CHECK_OK(Query(request).finish());
+  DROVER_CHECK_OK(check_upgrade(request, "websocket"));
+  Response response{.status = 101};
+  response.opens_socket = true;
   return response;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/port_forward.h"
 
@@ -20,13 +21,21 @@ struct UiOptions {
   bool no_browser = false;
 };
 
-/// The ticket is no argument of a program's for long: it is good once.
-void open_browser(const std::string& address) {
-  if (::getenv("DISPLAY") == nullptr && ::getenv("WAYLAND_DISPLAY") == nullptr) return;
-  std::array<const char*, 3> words{"xdg-open", address.c_str(), nullptr};
+/// By a file that only this user reads, which leads there: what a program is called with, all users of the
+/// machine may read, and the first of them to come would be taken for this one.
+Status open_browser(const std::string& address) {
+  const char* const runtime = ::getenv("XDG_RUNTIME_DIR");
+  const bool has_screen = ::getenv("DISPLAY") != nullptr || ::getenv("WAYLAND_DISPLAY") != nullptr;
+  if (runtime == nullptr || !has_screen) return {};
+  const auto path = fmt::format("{}/drover-ui.html", runtime);
+  DROVER_CHECK_OK(write_file(
+      path, fmt::format("<!doctype html><meta http-equiv=refresh content=\"0; url={}\"><title>Drover</title>\n", address),
+      0600));
+  std::array<const char*, 3> words{"xdg-open", path.c_str(), nullptr};
   pid_t child = 0;
   ::signal(SIGCHLD, SIG_IGN);  // nobody waits for it
   (void)::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char* const*>(words.data()), environ);
+  return {};
 }
 
 Result<int> show_page(Context& context, const UiOptions& options) {
@@ -38,7 +47,7 @@ Result<int> show_page(Context& context, const UiOptions& options) {
   const auto with_ticket = fmt::format("{}#ticket={}", address, made.value("ticket", ""));
   print(fmt::format("{}\n", with_ticket));
   report("the address is good once, for a minute; the page stays until Ctrl-C");
-  if (!options.no_browser) open_browser(with_ticket);
+  if (!options.no_browser) DROVER_CHECK_OK(open_browser(with_ticket));
   DROVER_CHECK_OK(forward.serve());
   return 0;
 }

@@ -10,12 +10,12 @@ export class Refusal extends Error {
 
 const kPatience = 30_000; // ms
 
-async function refusal(answer: Response): Promise<Refusal> {
+export function refusal(status: number, body: string): Refusal {
   try {
-    const { error } = await answer.json();
-    return new Refusal(answer.status, error.kind, error.message, error.hint ?? "", error.path ?? "");
+    const { error } = JSON.parse(body);
+    return new Refusal(status, error.kind, error.message, error.hint ?? "", error.path ?? "");
   } catch {
-    return new Refusal(answer.status, "unavailable", `The daemon answered with ${answer.status}`, "", "");
+    return new Refusal(status, "unavailable", `The daemon answered with ${status}`, "", "");
   }
 }
 
@@ -24,6 +24,7 @@ let strangers: () => void = () => undefined;
 export function onStranger(then: () => void): void {
   strangers = then;
 }
+export const stranger = () => strangers();
 
 export async function ask<T>(method: string, path: string, body?: unknown, headers = ours()): Promise<T> {
   let answer: Response;
@@ -38,9 +39,9 @@ export async function ask<T>(method: string, path: string, body?: unknown, heade
   } catch {
     throw new Refusal(0, "unavailable", "The daemon does not answer", "is 'drover serve' running?", "");
   }
-  if (answer.status === 401 && path !== "/v1/login") strangers();
-  if (!answer.ok) throw await refusal(answer);
+  if (answer.status === 401 && path !== "/v1/login") stranger();
   const text = await answer.text();
+  if (!answer.ok) throw refusal(answer.status, text);
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 

@@ -1,7 +1,7 @@
 import { Bar } from "../parts/bar";
 import { Trouble } from "../parts/trouble";
 import { bytes, count } from "../parts/words";
-import { gpus, topology, useKept } from "../net/state";
+import { gpus, topology, useShared } from "../net/state";
 import type { Gpu } from "../net/types";
 import { Links } from "./links";
 
@@ -41,7 +41,7 @@ function Card({ gpu }: { gpu: Gpu }) {
 }
 
 export function Machine() {
-  const seen = useKept(gpus), joined = useKept(topology);
+  const seen = useShared(gpus), joined = useShared(topology);
   const all = seen.value?.gpus ?? [];
   const free = all.filter((gpu) => standing(gpu).tone === "free");
   return (

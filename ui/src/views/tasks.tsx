@@ -2,12 +2,12 @@ import { List } from "../parts/list";
 import { Trouble } from "../parts/trouble";
 import { count, since } from "../parts/words";
 import { Link } from "../parts/route";
-import { tasks, useKept } from "../net/state";
+import { tasks, useShared } from "../net/state";
 
 const kHeads = ["State", "Task", "User", "Queue", "GPUs", "For", "Why"];
 
 export function Tasks() {
-  const seen = useKept(tasks);
+  const seen = useShared(tasks);
   const rows = seen.value ?? [];
   const running = rows.filter((row) => row.state === "running").length;
   return (
