@@ -1,15 +1,19 @@
 import { useEffect, useState } from "preact/hooks";
 import { onStranger } from "./net/api";
 import { begin, end, watchDoor } from "./net/live";
+import { Later } from "./parts/later";
 import { Link, Router, usePath } from "./parts/route";
 import { Login } from "./views/login";
 import { Machine } from "./views/machine";
-import { Task } from "./views/task";
+import { Task } from "./views/task/task";
 import { Tasks } from "./views/tasks";
+
+const submit = () => import("./views/submit/submit").then(({ Submit }) => Submit);
 
 const kViews = [
   { path: "/", title: "Machine", view: Machine },
   { path: "/tasks", title: "Tasks", view: Tasks },
+  { path: "/submit", title: "Submit", view: () => <Later view={submit} /> },
 ];
 
 function Shell() {
@@ -23,7 +27,7 @@ function Shell() {
       end();
     };
   }, []);
-  const task = /^\/tasks\/([^/]+)$/.exec(path)?.[1];
+  const [, task, part] = /^\/tasks\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
   const found = kViews.find((view) => view.path === path);
   useEffect(() => {
     document.title = task || found ? `${task ?? found!.title} · Drover` : "Drover";
@@ -36,13 +40,13 @@ function Shell() {
         <nav aria-label="Views">{kViews.map(({ path: to, title }) => <Link key={to} to={to}>{title}</Link>)}</nav>
         {heard ? null : <p class="away" role="status">The daemon does not answer. What you see is from before.</p>}
       </header>
-      <main id="view" tabIndex={-1}>{task ? <Task key={task} id={task} /> : found ? <found.view /> : <p>There is no such page here. <Link to="/">To the machine</Link></p>}</main>
+      <main id="view" tabIndex={-1}>{task ? <Task key={task} id={task} part={part ?? ""} /> : found ? <found.view /> : <p>There is no such page here. <Link to="/">To the machine</Link></p>}</main>
     </>
   );
 }
 
-export function App() {
-  const [known, setKnown] = useState(true);
+export function App({ known: first }: { known: boolean }) {
+  const [known, setKnown] = useState(first);
   onStranger(() => setKnown(false));
   return <Router>{known ? <Shell /> : <Login done={() => setKnown(true)} />}</Router>;
 }

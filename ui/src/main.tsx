@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
-import { takeTicket } from "./net/session";
+import { isKnown, takeTicket } from "./net/session";
 
 await takeTicket();
-render(<App />, document.getElementById("page")!);
+render(<App known={await isKnown()} />, document.getElementById("page")!);

@@ -2,6 +2,7 @@
 // of the machine gets to see it.
 
 import { ask } from "./api";
+import { open } from "./socket";
 
 const kName = "drover-session";
 
@@ -28,6 +29,21 @@ export async function logIn(secret: string): Promise<void> {
 export async function logOut(): Promise<void> {
   await ask("POST", "/v1/logout", undefined, { ...headers(), "Drover-Session": session() });
   keep("");
+}
+
+/** Whether the daemon knows who this is, or takes those who show nothing for somebody. Asked in a way that is no error where it
+ * does not. */
+export function isKnown(): Promise<boolean> {
+  return new Promise((then) => {
+    const socket = open({ path: "/v1/whoami" }, {
+      answered: (status) => {
+        then(status !== 401);
+        socket.close();
+      },
+      heard: () => undefined,
+      ended: () => then(true), // whoever asks next hears why
+    });
+  });
 }
 
 /** What `drover ui` has written behind the address: nobody else sees it there, and it is good once. */

@@ -42,7 +42,7 @@ export interface TaskSummary {
   started_at?: string;
   finished_at?: string;
   grants: Grant[];
-  task: { id: string; name: string; queue: string; priority: number; gpus: number; user: { name: string } };
+  task: { id: string; name: string; queue: string; priority: number; gpus: number; gpu_share?: { memory_bytes?: number; milli?: number }; user: { name: string } };
 }
 
 /** A task's whole record, as far as the page reads it. */

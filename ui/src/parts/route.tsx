@@ -30,9 +30,9 @@ export function Router({ children }: { children: ComponentChildren }) {
 }
 
 /** A link to another view, which a click with a key opens elsewhere as any link. */
-export function Link({ to, class: name, children }: { to: string; class?: string; children: ComponentChildren }) {
+export function Link({ to, class: name, exact, children }: { to: string; class?: string; exact?: boolean; children: ComponentChildren }) {
   const path = usePath();
-  const current = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
+  const current = path === to || (!exact && to !== "/" && path.startsWith(`${to}/`));
   const click = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();

@@ -1,5 +1,6 @@
-import type { Refusal } from "../net/api";
+import { Refusal } from "../net/api";
 
-export function Trouble({ of }: { of: Refusal | undefined }) {
-  return of ? <p class="trouble" role="alert">{of.message}. {of.hint}</p> : null;
+/** Why something was refused or failed, in the words of who says so. */
+export function Trouble({ of }: { of: Error | undefined }) {
+  return of ? <p class="trouble" role="alert">{of.message}. {of instanceof Refusal ? of.hint : ""}</p> : null;
 }

@@ -1,5 +1,7 @@
 // Amounts as people read them. The same words as the command line's.
 
+import { useEffect, useState } from "preact/hooks";
+
 const kUnits = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** "9.3 GiB". */
@@ -28,4 +30,14 @@ export function since(time: string | undefined, now = Date.now()): string {
 /** "1 GPU", "2 GPUs". */
 export function count(number: number, thing: string): string {
   return `${number} ${thing}${number === 1 ? "" : "s"}`;
+}
+
+/** The time, second by second. */
+export function useNow(): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
 }

@@ -1,14 +1,13 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, get, type Refusal } from "../net/api";
-import { follow } from "../net/stream";
-import type { Explanation, Record } from "../net/types";
-import { Trouble } from "../parts/trouble";
-import { bytes, since } from "../parts/words";
+// What the task has written, line by line, as it comes.
 
-const kEnded = new Set(["finished", "failed", "killed", "lost"]);
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Refusal } from "../../net/api";
+import { follow } from "../../net/stream";
+import type { Record } from "../../net/types";
+
 const kMostLines = 5000;
 
-interface Line { at: number; stream: string; text: string }
+export interface Line { at: number; stream: string; text: string }
 
 /** Escape sequences are for terminals: here they would be noise. */
 function plain(text: string): string {
@@ -21,11 +20,13 @@ function decoded(data: { encoding: string; data: string }): string {
 }
 
 /** The task's record and its output, as both change. */
-function useTask(id: string) {
+export function useTask(id: string) {
   const [record, setRecord] = useState<Record>();
   const [lines, setLines] = useState<Line[]>([]);
+  const [refused, setRefused] = useState<Refusal>();
   useEffect(() => {
     setLines([]);
+    setRefused(undefined);
     let count = 0, waiting: Line[] = [], rest: { [stream: string]: string } = {}, timer: number | undefined;
     const show = () => {
       timer = undefined;
@@ -42,16 +43,17 @@ function useTask(id: string) {
         for (const text of parts) waiting.push({ at: ++count, stream: piece.stream, text: plain(text) });
         timer ??= setTimeout(show, 50);
       },
+      refused: setRefused,
     });
     return () => {
       leave();
       clearTimeout(timer);
     };
   }, [id]);
-  return { record, lines };
+  return { record, lines, refused };
 }
 
-function Output({ lines }: { lines: Line[] }) {
+export function Output({ lines }: { lines: Line[] }) {
   const box = useRef<HTMLPreElement>(null);
   const [wanted, setWanted] = useState("");
   const [stays, setStays] = useState(true);
@@ -70,45 +72,5 @@ function Output({ lines }: { lines: Line[] }) {
         {shown.map((line) => <span key={line.at} class={line.stream}>{line.text}{"\n"}</span>)}
       </pre>
     </section>
-  );
-}
-
-function Why({ id, state }: { id: string; state: string }) {
-  const [told, setTold] = useState<Explanation>();
-  useEffect(() => {
-    let current = true;
-    get<Explanation>(`/v1/tasks/${id}/explain`).then((answer) => current && setTold(answer), () => undefined);
-    return () => {
-      current = false;
-    };
-  }, [id, state]);
-  if (!told || (told.reasons.length === 0 && told.remedies.length === 0)) return null;
-  return (
-    <section aria-labelledby="why">
-      <h2 id="why">{told.place ? `Place ${told.place} in ${told.queue}` : "Why"}</h2>
-      <ul>{told.reasons.map((reason) => <li key={reason}>{reason}</li>)}</ul>
-      {told.remedies.length === 0 ? null : <p>What helps: {told.remedies.join("; ")}</p>}
-    </section>
-  );
-}
-
-export function Task({ id }: { id: string }) {
-  const { record, lines } = useTask(id);
-  const [trouble, setTrouble] = useState<Refusal>();
-  if (!record) return <p>There is no such task, or not yet.</p>;
-  const { task } = record;
-  const stop = (force: boolean) => ask("POST", `/v1/tasks/${task.id}/stop`, { force }).then(() => setTrouble(undefined), setTrouble);
-  return (
-    <>
-      <h1>{task.name} <code>{task.id}</code></h1>
-      <p><span class={`state ${record.state}`}>{record.state}</span> {since(record.started_at ?? record.submitted_at)} {record.reason}</p>
-      <Trouble of={trouble} />
-      {kEnded.has(record.state) ? null : <p class="tools"><button type="button" onClick={() => stop(false)}>Stop</button></p>}
-      {record.grants.length === 0 ? null : (
-        <ul>{record.grants.map((grant) => <li key={grant.gpu}><code>{grant.gpu}</code> {grant.milli < 1000 ? `${bytes(grant.memory)}, ${grant.tier ?? "counted"}` : "all of it"}</li>)}</ul>
-      )}
-      <Why id={task.id} state={record.state} />
-      <Output lines={lines} />
-    </>
   );
 }
