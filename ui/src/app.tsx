@@ -8,12 +8,20 @@ import { Machine } from "./views/machine";
 import { Task } from "./views/task/task";
 import { Tasks } from "./views/tasks";
 
+const services = () => import("./views/services/services").then(({ Services }) => Services);
+const schedules = () => import("./views/schedules/schedules").then(({ Schedules }) => Schedules);
+const queues = () => import("./views/queues/queues").then(({ Queues }) => Queues);
+const settings = () => import("./views/settings").then(({ Settings }) => Settings);
 const submit = () => import("./views/submit/submit").then(({ Submit }) => Submit);
 
 const kViews = [
   { path: "/", title: "Machine", view: Machine },
   { path: "/tasks", title: "Tasks", view: Tasks },
   { path: "/submit", title: "Submit", view: () => <Later view={submit} /> },
+  { path: "/services", title: "Services", below: true, view: () => <Later view={services} /> },
+  { path: "/schedules", title: "Schedules", below: true, view: () => <Later view={schedules} /> },
+  { path: "/queues", title: "Queues", view: () => <Later view={queues} /> },
+  { path: "/settings", title: "Settings", view: () => <Later view={settings} /> },
 ];
 
 function Shell() {
@@ -28,7 +36,7 @@ function Shell() {
     };
   }, []);
   const [, task, part] = /^\/tasks\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
-  const found = kViews.find((view) => view.path === path);
+  const found = kViews.find((view) => view.path === path || (view.below && path.startsWith(`${view.path}/`)));
   useEffect(() => {
     document.title = task || found ? `${task ?? found!.title} · Drover` : "Drover";
   }, [path]);

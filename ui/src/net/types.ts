@@ -49,3 +49,98 @@ export interface TaskSummary {
 export type Record = TaskSummary;
 
 export interface Explanation { state: string; place?: number; queue: string; reasons: string[]; remedies: string[] }
+
+/** What an event is part of besides: the id of a service, or the name of a job. */
+export interface PartOf { part_of?: string }
+
+// Services, as the Marathon API has them.
+
+export interface CheckResult { alive: boolean; consecutiveFailures: number; lastFailureCause: string | null }
+
+export interface Instance {
+  id: string;
+  state: string;
+  version: string;
+  host: string;
+  ports: number[];
+  stagedAt: string;
+  startedAt?: string;
+  healthCheckResults?: CheckResult[];
+}
+
+export interface App {
+  id: string;
+  cmd?: string | null;
+  instances: number;
+  version: string;
+  versionInfo?: { lastConfigChangeAt: string };
+  healthChecks: unknown[];
+  tasksRunning: number;
+  tasksHealthy: number;
+  tasksUnhealthy: number;
+  deployments: { id: string }[];
+  tasks?: Instance[];
+  lastTaskFailure?: { message: string; taskId: string; timestamp: string; version: string };
+}
+
+export interface Deployment {
+  id: string;
+  version: string;
+  affectedApps: string[];
+  currentActions: { action: string; app: string; readinessCheckResults: { name: string; taskId: string; ready: boolean }[] }[];
+  currentStep: number;
+  totalSteps: number;
+}
+
+export interface Queued { app: { id: string }; processedOffersSummary: { reasons?: string[] } }
+
+// Schedules, as the Chronos API has them.
+
+export interface Job {
+  name: string;
+  command?: string;
+  schedule?: string;
+  scheduleTimeZone?: string;
+  parents?: string[];
+  disabled: boolean;
+  successCount: number;
+  errorCount: number;
+  lastSuccess: string;
+  lastError: string;
+}
+
+export interface Run { taskId: string; startTime: string; endTime: string; duration: string; status: string; reason?: string }
+export interface Statistics { taskStatHistory: Run[]; skippedRuns?: { lastDue: string; count: number; reason: string }[] }
+
+// How the machine is shared.
+
+export interface Amounts { gpus: number; cpus: number; memory: number }
+export type Limits = { [what in keyof Amounts]?: number | string };
+
+export interface QueueRule {
+  queue: string;
+  limit: Limits;
+  guarantee: Limits;
+  weight: number;
+  users: string[];
+  timeout?: string;
+  idle_timeout?: string;
+}
+
+export interface Waiting {
+  id: string | null;
+  user: string;
+  wanted: Amounts;
+  members: number;
+  priority: number | null;
+  submitted_at: string;
+  reasons: string[];
+  place: number;
+}
+
+export interface Queue extends QueueRule { used: Amounts; usable: boolean; waiting: Waiting[] }
+
+export interface QuotaRule { user?: string; namespace?: string; limit: Limits; max_priority?: number }
+export interface Quota extends QuotaRule { used: Amounts }
+
+export interface Caller { name: string; uid: number; root: boolean }
