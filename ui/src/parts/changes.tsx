@@ -1,5 +1,7 @@
 // What is different between two definitions.
 
+import { Said } from "./named";
+
 export interface Difference { field: string; before: string; after: string }
 
 type Value = unknown;
@@ -30,7 +32,7 @@ export function Changes({ of, heads }: { of: Difference[]; heads: [string, strin
     <div class="wide" tabIndex={0} role="region" aria-label="What would be different">
       <table class="facts">
         <thead><tr><th scope="col">Field</th>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr></thead>
-        <tbody>{of.map(({ field, before, after }) => <tr key={field}><th scope="row">{field}</th><td><bdi>{before}</bdi></td><td><bdi>{after}</bdi></td></tr>)}</tbody>
+        <tbody>{of.map(({ field, before, after }) => <tr key={field}><th scope="row"><Said>{field}</Said></th><td><Said>{before}</Said></td><td><Said>{after}</Said></td></tr>)}</tbody>
       </table>
     </div>
   );

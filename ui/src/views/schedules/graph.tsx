@@ -53,7 +53,7 @@ function Picture({ jobs }: { jobs: JobState[] }) {
         }))}
         {jobs.map((job) => {
           const { x, y } = at.get(job.name)!;
-          return <g key={job.name} class={job.disabled ? "off" : ""}><title>{job.name}</title><rect x={x} y={y} width={kWide} height={kHigh} rx={5} /><text x={x + kWide / 2} y={y + kHigh / 2 + 5}>{shortened(job.name)}</text></g>;
+          return <svg key={job.name} x={x} y={y} width={kWide} height={kHigh} class={job.disabled ? "off" : ""}><title>{job.name}</title><rect x={1} y={1} width={kWide - 2} height={kHigh - 2} rx={5} /><text x={10} y={kHigh / 2 + 5}>{shortened(job.name)}</text></svg>;
         })}
       </svg>
     </div>

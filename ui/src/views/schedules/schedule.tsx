@@ -7,7 +7,7 @@ import { useDeeds } from "../../parts/deeds";
 import { Field } from "../../parts/field";
 import { List } from "../../parts/list";
 import { Moment } from "../../parts/moment";
-import { Named } from "../../parts/named";
+import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
 import { Trouble } from "../../parts/trouble";
 import { Graph } from "./graph";
@@ -66,7 +66,7 @@ function History({ of: { taskStatHistory, skippedRuns = [] } }: { of: Statistics
         <List label="All runs" heads={kHeads} rows={taskStatHistory} keyOf={(run) => run.taskId} cells={(run) => [
           <Link to={`/tasks/${run.taskId}`}><Named>{run.taskId}</Named></Link>, <RunState of={run} />, <Moment at={chronosTime(run.startTime)} />, run.duration === "N/A" ? "" : run.duration, <Named>{run.reason ?? ""}</Named>]} />
       )}
-      {skippedRuns.length === 0 ? null : <ul class="reasons" aria-label="Left out">{skippedRuns.map(({ lastDue, count, reason }) => <li key={lastDue}>{count} left out, the last of <Moment at={lastDue} />: <bdi>{reason}</bdi></li>)}</ul>}
+      {skippedRuns.length === 0 ? null : <ul class="reasons" aria-label="Left out">{skippedRuns.map(({ lastDue, count, reason }) => <li key={lastDue}>{count} left out, the last of <Moment at={lastDue} />: <Said>{reason}</Said></li>)}</ul>}
     </section>
   );
 }
@@ -84,10 +84,10 @@ export function Schedule({ name }: { name: string }) {
         <>
           <dl class="facts">
             <dt>State</dt><dd>{job.disabled ? "disabled" : job.state}</dd>
-            <dt>Runs</dt><dd><bdi>{timesOf(job)}</bdi>{job.scheduleTimeZone ? `, by the clock of ${job.scheduleTimeZone}` : ""}</dd>
+            <dt>Runs</dt><dd><Said>{timesOf(job)}</Said>{job.scheduleTimeZone ? `, by the clock of ${job.scheduleTimeZone}` : ""}</dd>
             <dt>Next run</dt><dd><Next of={job} /></dd>
             <dt>Last</dt><dd><Last of={job} />; {job.successCount} succeeded, {job.errorCount} failed</dd>
-            {job.command ? <><dt>Command</dt><dd><code class="one"><bdi>{job.command}</bdi></code></dd></> : null}
+            {job.command ? <><dt>Command</dt><dd><code class="one"><Said>{job.command}</Said></code></dd></> : null}
           </dl>
           <Tools job={job} deeds={deeds} />
           {runs.value ? <History of={runs.value} /> : null}

@@ -2,7 +2,7 @@ import { waitsOf, type Services } from "../../net/services";
 import type { Deployment } from "../../net/types";
 import { askWire } from "../../net/wire";
 import type { useDeeds } from "../../parts/deeds";
-import { Named } from "../../parts/named";
+import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
 import { since } from "../../parts/words";
 
@@ -46,7 +46,7 @@ export function Deployments({ of: known, deeds }: Shown) {
           <li key={each.id} class="card used">
             <p class="standing">Step {each.currentStep} of {each.totalSteps}, for {since(each.version)}: {each.currentActions.map(({ action, app }) => <span key={app}>{word(action)} <Link to={`/services${app}`}><Named>{app}</Named></Link> </span>)}</p>
             <ul class="reasons" aria-label="What it waits for">
-              {waits(each, known).flatMap(([app, words]) => words.map((reason) => <li key={app + reason}><bdi>{each.currentActions.length > 1 ? `${app}: ` : ""}{reason}</bdi></li>))}
+              {waits(each, known).flatMap(([app, words]) => words.map((reason) => <li key={app + reason}><Said>{each.currentActions.length > 1 ? `${app}: ${reason}` : reason}</Said></li>))}
             </ul>
             <p class="tools"><button type="button" class="other" aria-label={`Take it back … ${each.affectedApps.join(", ")}`} onClick={() => cancel(each)}>Take it back …</button></p>
           </li>

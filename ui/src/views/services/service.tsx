@@ -6,7 +6,8 @@ import { askWire } from "../../net/wire";
 import { useDeeds } from "../../parts/deeds";
 import { Field } from "../../parts/field";
 import { List } from "../../parts/list";
-import { Named } from "../../parts/named";
+import { Moment } from "../../parts/moment";
+import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
 import { Trouble } from "../../parts/trouble";
 import { count, since } from "../../parts/words";
@@ -86,13 +87,13 @@ function Instances({ app, deeds }: Shown) {
   return (
     <List label="All instances" heads={kHeads} rows={rows} keyOf={(row) => row.id} cells={(row) => [
       <Link to={`/tasks/${row.id}`}><Named>{row.id}</Named></Link>, <span class={`state ${stateOf(row)}`}>{stateOf(row)}</span>, <Health of={row} checked={app.healthChecks.length > 0} />,
-      since(row.startedAt ?? row.stagedAt), row.ports.join(", "), row.version, <button type="button" class="other small" aria-label={`End … ${row.id}`} onClick={() => end(row)}>End …</button>]} />
+      since(row.startedAt ?? row.stagedAt), row.ports.join(", "), row.version >= (app.versionInfo?.lastConfigChangeAt ?? "") ? "newest" : <Moment at={row.version} />, <button type="button" class="other small" aria-label={`End … ${row.id}`} onClick={() => end(row)}>End …</button>]} />
   );
 }
 
 function Waits({ known }: { known: Known }) {
   const words = known.deployments.length > 0 ? [] : waitsOf(known.app.id, known);
-  return words.length === 0 ? null : <ul class="reasons" aria-label="How it stands">{words.map((each) => <li key={each}><bdi>{each}</bdi></li>)}</ul>;
+  return words.length === 0 ? null : <ul class="reasons" aria-label="How it stands">{words.map((each) => <li key={each}><Said>{each}</Said></li>)}</ul>;
 }
 
 export function Service({ id }: { id: string }) {
@@ -105,7 +106,7 @@ export function Service({ id }: { id: string }) {
       <Trouble of={seen.trouble} />
       {known && !seen.trouble ? (
         <>
-          <p>{known.app.tasksRunning} of {count(known.app.instances, "instance")} {known.app.tasksRunning === 1 ? "runs" : "run"}{known.app.cmd ? <>: <code class="one"><bdi>{known.app.cmd}</bdi></code></> : null}</p>
+          <p>{known.app.tasksRunning} of {count(known.app.instances, "instance")} {known.app.tasksRunning === 1 ? "runs" : "run"}{known.app.cmd ? <>: <code class="one"><Said>{known.app.cmd}</Said></code></> : null}</p>
           <Waits known={known} />
           <Tools app={known.app} deeds={deeds} />
           <Deployments of={known} deeds={deeds} />

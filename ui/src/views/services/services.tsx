@@ -38,7 +38,7 @@ function All() {
       {known && known.apps.length === 0 ? <p>There are no services. <code>drover init app web.yaml</code> writes one to start from, and <code>drover apply web.yaml</code> runs it.</p> : null}
       {known && known.apps.length > 0 ? (
         <List label="Services" heads={kHeads} rows={known.apps} keyOf={(app) => app.id} cells={(app) => [
-          <Link to={kPath + app.id}><Named>{app.id}</Named></Link>, `${app.tasksRunning} of ${app.instances}`, <Health of={app} />, standing(app, known)]} />
+          <Link to={kPath + app.id}><Named>{app.id}</Named></Link>, `${app.tasksRunning} of ${app.instances}`, <Health of={app} />, <Named>{standing(app, known)}</Named>]} />
       ) : null}
     </>
   );
