@@ -5,7 +5,7 @@ import { Changes, differences, type Difference } from "../../parts/changes";
 import { Dialog } from "../../parts/dialog";
 import { Field } from "../../parts/field";
 import { Trouble } from "../../parts/trouble";
-import type { Form } from "./forms";
+import { shown, type Form } from "./forms";
 
 interface Shown { form: Form; done: (words: string) => void; closed: () => void }
 interface Preview { change: Change; different: Difference[] }
@@ -28,7 +28,7 @@ export function Editor({ form, done, closed }: Shown) {
     const wanted = form.read(said), change = { target: form.target, body: { [form.list]: [wanted] } };
     void attempt(async () => {
       await tryOut(change);
-      setPreview({ change, different: differences(form.before, wanted) });
+      setPreview({ change, different: differences(shown(form.before), shown(wanted)) });
     });
   };
   const apply = (close: () => void) => attempt(async () => {

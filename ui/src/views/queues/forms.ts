@@ -35,9 +35,20 @@ function limitInputs(name: string, words: string, limits: Limits): Input[] {
 /** As a number, where it is one: what it may be is for the daemon to judge. */
 const amount = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
+function memory(text: string): number | string {
+  const [, number, unit] = /^(\d+) ?([KMGT]iB)$/.exec(text) ?? [];
+  return number ? Number(number) * new Map(kUnits).get(unit!)! : amount(text);
+}
+
+/** The same with sizes as people write them. */
+export function shown(rule: object): object {
+  const limits = (value: unknown) => ({ ...(value as Limits), ...((value as Limits).memory === undefined ? {} : { memory: memoryText((value as Limits).memory) }) });
+  return Object.fromEntries(Object.entries(rule).map(([name, value]) => [name, name === "limit" || name === "guarantee" ? limits(value) : value]));
+}
+
 function readLimits(name: string, values: Map<string, string>): Limits {
   const said = (["gpus", "cpus", "memory"] as const).map((what) => [what, values.get(`${name}/${what}`) ?? ""] as const).filter(([, text]) => text !== "");
-  return Object.fromEntries(said.map(([what, text]) => [what, amount(text)]));
+  return Object.fromEntries(said.map(([what, text]) => [what, what === "memory" ? memory(text) : amount(text)]));
 }
 
 const listed = (text: string) => text.split(",").map((each) => each.trim()).filter(Boolean);

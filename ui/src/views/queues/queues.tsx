@@ -6,7 +6,7 @@ import type { Amounts, Limits, Queue, Quota, Waiting } from "../../net/types";
 import { useDeeds } from "../../parts/deeds";
 import { List } from "../../parts/list";
 import { Named } from "../../parts/named";
-import { Link } from "../../parts/route";
+import { TaskLink } from "../../parts/task_link";
 import { Trouble } from "../../parts/trouble";
 import { bytes, count, since } from "../../parts/words";
 import { Editor } from "./editor";
@@ -59,7 +59,7 @@ function QuotaTable({ of, own }: { of: Quota[]; own: Tools }) {
 function WaitingTable({ of }: { of: Queue[] }) {
   const rows = of.flatMap(({ queue, waiting }) => waiting.map((each) => ({ ...each, queue }))).sort((a, b) => a.place - b.place);
   if (rows.length === 0) return <p>Nothing waits.</p>;
-  const task = ({ id, members }: Waiting) => id === null ? "of somebody else" : <><Link to={`/tasks/${id}`}><code>{id}</code></Link>{members > 1 ? ` and ${members - 1} more` : ""}</>;
+  const task = ({ id, members }: Waiting) => id === null ? "of somebody else" : <><TaskLink id={id} />{members > 1 ? ` and ${members - 1} more` : ""}</>;
   return (
     <List label="All that waits" heads={kWaitingHeads} rows={rows} keyOf={(row) => `${row.place} ${row.id ?? ""}`} cells={(row) => [
       row.place, <Named>{row.queue}</Named>, task(row), <Named>{row.user}</Named>, amounts(row.wanted), row.priority ?? "", since(row.submitted_at), <Named>{row.reasons.join("; ")}</Named>]} />

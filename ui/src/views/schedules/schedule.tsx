@@ -9,6 +9,7 @@ import { List } from "../../parts/list";
 import { Moment } from "../../parts/moment";
 import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
+import { TaskLink } from "../../parts/task_link";
 import { Trouble } from "../../parts/trouble";
 import { Graph } from "./graph";
 import { Last, Next } from "./times";
@@ -64,7 +65,7 @@ function History({ of: { taskStatHistory, skippedRuns = [] } }: { of: Statistics
       <h2 id="history">Runs</h2>
       {taskStatHistory.length === 0 ? <p>It never ran.</p> : (
         <List label="All runs" heads={kHeads} rows={taskStatHistory} keyOf={(run) => run.taskId} cells={(run) => [
-          <Link to={`/tasks/${run.taskId}`}><Named>{run.taskId}</Named></Link>, <RunState of={run} />, <Moment at={chronosTime(run.startTime)} />, run.duration === "N/A" ? "" : run.duration, <Named>{run.reason ?? ""}</Named>]} />
+          <TaskLink id={run.taskId} />, <RunState of={run} />, <Moment at={chronosTime(run.startTime)} />, run.duration === "N/A" ? "" : run.duration, <Named>{run.reason ?? ""}</Named>]} />
       )}
       {skippedRuns.length === 0 ? null : <ul class="reasons" aria-label="Left out">{skippedRuns.map(({ lastDue, count, reason }) => <li key={lastDue}>{count} left out, the last of <Moment at={lastDue} />: <Said>{reason}</Said></li>)}</ul>}
     </section>

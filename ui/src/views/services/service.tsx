@@ -9,6 +9,7 @@ import { List } from "../../parts/list";
 import { Moment } from "../../parts/moment";
 import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
+import { TaskLink } from "../../parts/task_link";
 import { Trouble } from "../../parts/trouble";
 import { count, since } from "../../parts/words";
 import { Deployments } from "./deployments";
@@ -86,7 +87,7 @@ function Instances({ app, deeds }: Shown) {
   });
   return (
     <List label="All instances" heads={kHeads} rows={rows} keyOf={(row) => row.id} cells={(row) => [
-      <Link to={`/tasks/${row.id}`}><Named>{row.id}</Named></Link>, <span class={`state ${stateOf(row)}`}>{stateOf(row)}</span>, <Health of={row} checked={app.healthChecks.length > 0} />,
+      <TaskLink id={row.id} />, <span class={`state ${stateOf(row)}`}>{stateOf(row)}</span>, <Health of={row} checked={app.healthChecks.length > 0} />,
       since(row.startedAt ?? row.stagedAt), row.ports.join(", "), row.version >= (app.versionInfo?.lastConfigChangeAt ?? "") ? "newest" : <Moment at={row.version} />, <button type="button" class="other small" aria-label={`End … ${row.id}`} onClick={() => end(row)}>End …</button>]} />
   );
 }
@@ -106,7 +107,7 @@ export function Service({ id }: { id: string }) {
       <Trouble of={seen.trouble} />
       {known && !seen.trouble ? (
         <>
-          <p>{known.app.tasksRunning} of {count(known.app.instances, "instance")} {known.app.tasksRunning === 1 ? "runs" : "run"}{known.app.cmd ? <>: <code class="one"><Said>{known.app.cmd}</Said></code></> : null}</p>
+          <p>{known.app.tasksRunning} of {count(known.app.instances, "instance")} {known.app.instances === 1 ? "runs" : "run"}{known.app.cmd ? <>: <code class="one"><Said>{known.app.cmd}</Said></code></> : null}</p>
           <Waits known={known} />
           <Tools app={known.app} deeds={deeds} />
           <Deployments of={known} deeds={deeds} />
