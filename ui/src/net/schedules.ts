@@ -1,7 +1,7 @@
 // Jobs that run by a schedule, as long as a view wants them.
 
+import { Calm } from "./calm";
 import type { MachineEvent } from "./live";
-import { Kept } from "./state";
 import type { Job, PartOf, Statistics } from "./types";
 import { getWire } from "./wire";
 
@@ -19,8 +19,8 @@ async function findJobs(): Promise<JobState[]> {
   return jobs.map((job) => ({ ...job, state: states.get(job.name) ?? "" }));
 }
 
-export const jobs = new Kept(findJobs, (event) => ofJob(event));
-export const runsOf = (name: string) => new Kept(() => getWire<Statistics>(`${kApi}/job/stat/${encodeURIComponent(name)}`), (event) => ofJob(event, name));
+export const jobs = new Calm(findJobs, (event) => ofJob(event));
+export const runsOf = (name: string) => new Calm(() => getWire<Statistics>(`${kApi}/job/stat/${encodeURIComponent(name)}`), (event) => ofJob(event, name));
 export const jobPath = (name: string) => `${kApi}/job/${encodeURIComponent(name)}`;
 export const killPath = (name: string) => `${kApi}/task/kill/${encodeURIComponent(name)}`;
 export const definePath = (job: Job) => `${kApi}/${job.parents ? "dependency" : "iso8601"}`;

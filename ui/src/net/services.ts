@@ -1,41 +1,27 @@
 // Services and their deployments, as long as a view wants them. What changes them is told by the stream of Marathon's API.
 
+import { Calm } from "./calm";
 import { listen } from "./live";
-import { Kept } from "./state";
 import { follow } from "./stream";
 import type { App, Deployment, Queued } from "./types";
 import { getWire } from "./wire";
 
-const kPause = 1000; // ms: an upgrade tells many things at once, and all of it is asked for again
-
 export interface Services { apps: App[]; deployments: Deployment[]; queue: Queued[] }
 export interface Service extends Services { app: App; versions: string[] }
 
-class Served<T extends Services> extends Kept<T> {
-  private timer: number | undefined;
-
+class Served<T extends Services> extends Calm<T> {
   constructor(find: () => Promise<T>) {
     super(find, () => false);
   }
 
   protected override begin(): () => void {
-    const soon = () => {
-      this.timer ??= setTimeout(() => {
-        this.timer = undefined;
-        this.refresh();
-      }, kPause);
-    };
     const leave = [
       super.begin(),
-      follow("/v2/events", { heard: soon, door: (open) => open && soon() }),
+      follow("/v2/events", { heard: () => this.refresh(), door: (open) => open && this.refresh() }),
       // Why something waits is new when others come and go.
-      listen((event) => event.task && this.value && this.value.queue.length > 0 && soon()),
+      listen((event) => event.task && this.value && this.value.queue.length > 0 && this.refresh()),
     ];
-    return () => {
-      leave.forEach((each) => each());
-      clearTimeout(this.timer);
-      this.timer = undefined;
-    };
+    return () => leave.forEach((each) => each());
   }
 }
 

@@ -1,11 +1,12 @@
 // Queues and quotas, as long as a view wants them, and what would become of a change.
 
 import { ask, get, refusal, type Refusal } from "./api";
+import { Calm } from "./calm";
 import { Kept } from "./state";
 import type { Caller, Queue, Quota } from "./types";
 
-export const queues = new Kept(() => get<{ queues: Queue[] }>("/v1/queues").then((answer) => answer.queues), (event) => event.task !== undefined);
-export const quotas = new Kept(() => get<{ quotas: Quota[] }>("/v1/quotas").then((answer) => answer.quotas), (event) => event.task !== undefined);
+export const queues = new Calm(() => get<{ queues: Queue[] }>("/v1/queues").then((answer) => answer.queues), (event) => event.task !== undefined);
+export const quotas = new Calm(() => get<{ quotas: Quota[] }>("/v1/quotas").then((answer) => answer.quotas), (event) => event.task !== undefined);
 export const caller = new Kept(() => get<Caller>("/v1/whoami"), () => false);
 
 export interface Change { target: string; body: { [list: string]: unknown[] } }
