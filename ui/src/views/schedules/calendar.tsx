@@ -1,9 +1,9 @@
 // The next runs of a week from today, as far as the daemon says when they are.
 
 import { nextOf, timesOf, type JobState } from "../../net/schedules";
+import { JobLink } from "../../parts/links";
 import { Named } from "../../parts/named";
 import { Moment } from "../../parts/moment";
-import { Link } from "../../parts/route";
 
 const kDays = 7;
 const kMostOfDay = 50;
@@ -16,7 +16,7 @@ function Runs({ of }: { of: Due[] }) {
   return (
     <ul>
       {of.slice(0, kMostOfDay).map(({ job, at }) => (
-        <li key={job.name}><time dateTime={at.toISOString()}>{kTime.format(at)}</time> <Link to={`/schedules/${job.name}`}><Named>{job.name}</Named></Link> <span class="quiet">{timesOf(job)}</span></li>
+        <li key={job.name}><time dateTime={at.toISOString()}>{kTime.format(at)}</time> <JobLink name={job.name} /> <span class="quiet">{timesOf(job)}</span></li>
       ))}
       {of.length > kMostOfDay ? <li>and {of.length - kMostOfDay} more</li> : null}
     </ul>
@@ -41,8 +41,8 @@ export function Calendar({ jobs }: { jobs: JobState[] }) {
           return <li key={day.toISOString()} class={at === 0 ? "today" : ""} aria-current={at === 0 ? "date" : undefined}><h3>{kDay.format(day)}</h3>{own.length > 0 ? <Runs of={own} /> : <p class="quiet">none</p>}</li>;
         })}
       </ol>
-      {later.length === 0 ? null : <p>Later: {later.slice(0, kMostOfDay).map(({ job, at }) => <span key={job.name} class="pair"><Link to={`/schedules/${job.name}`}><Named>{job.name}</Named></Link> <Moment at={at} /></span>)}</p>}
-      {cron.length === 0 ? null : <p>By cron, with <code>drover job inspect NAME</code> for the time of the next run: {cron.slice(0, kMostOfDay).map((job) => <span key={job.name} class="pair"><Link to={`/schedules/${job.name}`}><Named>{job.name}</Named></Link> <code><Named>{job.schedule!}</Named></code></span>)}</p>}
+      {later.length === 0 ? null : <p>Later: {later.slice(0, kMostOfDay).map(({ job, at }) => <span key={job.name} class="pair"><JobLink name={job.name} /> <Moment at={at} /></span>)}</p>}
+      {cron.length === 0 ? null : <p>By cron, with <code>drover job inspect NAME</code> for the time of the next run: {cron.slice(0, kMostOfDay).map((job) => <span key={job.name} class="pair"><JobLink name={job.name} /> <code><Named>{job.schedule!}</Named></code></span>)}</p>}
     </section>
   );
 }

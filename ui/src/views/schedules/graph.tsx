@@ -1,9 +1,8 @@
 // Which jobs run after which: the same as a picture and as a table.
 
 import type { JobState } from "../../net/schedules";
+import { JobLink } from "../../parts/links";
 import { List } from "../../parts/list";
-import { Named } from "../../parts/named";
-import { Link } from "../../parts/route";
 
 const kMost = 200; // jobs in the picture
 const kWide = 170, kHigh = 32, kBetween = 60, kBelow = 14, kEdge = 8, kLetters = 20;
@@ -53,14 +52,20 @@ function Picture({ jobs }: { jobs: JobState[] }) {
         }))}
         {jobs.map((job) => {
           const { x, y } = at.get(job.name)!;
-          return <svg key={job.name} x={x} y={y} width={kWide} height={kHigh} class={job.disabled ? "off" : ""}><title>{job.name}</title><rect x={1} y={1} width={kWide - 2} height={kHigh - 2} rx={5} /><text x={10} y={kHigh / 2 + 5}>{shortened(job.name)}</text></svg>;
+          return (
+            <svg key={job.name} x={x} y={y} width={kWide} height={kHigh} class={job.disabled ? "off" : ""}>
+              <title>{job.name}</title>
+              <rect x={1} y={1} width={kWide - 2} height={kHigh - 2} rx={5} />
+              <text x={10} y={kHigh / 2 + 5}>{shortened(job.name)}</text>
+            </svg>
+          );
         })}
       </svg>
     </div>
   );
 }
 
-const links = (names: string[]) => names.length === 0 ? "–" : names.map((name) => <span key={name} class="pair"><Link to={`/schedules/${name}`}><Named>{name}</Named></Link></span>);
+const links = (names: string[]) => names.length === 0 ? "–" : names.map((name) => <span key={name} class="pair"><JobLink name={name} /></span>);
 
 /** `of`: only what this job waits for, and what waits for it, near or far. */
 export function Graph({ jobs, of }: { jobs: JobState[]; of?: string }) {

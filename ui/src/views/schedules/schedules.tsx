@@ -2,9 +2,10 @@ import { jobPath, jobs, timesOf } from "../../net/schedules";
 import { useShared } from "../../net/state";
 import { askWire } from "../../net/wire";
 import { useDeeds } from "../../parts/deeds";
+import { JobLink } from "../../parts/links";
 import { List } from "../../parts/list";
 import { Named } from "../../parts/named";
-import { Link, usePath } from "../../parts/route";
+import { usePath } from "../../parts/route";
 import { Trouble } from "../../parts/trouble";
 import { count } from "../../parts/words";
 import { Calendar } from "./calendar";
@@ -31,7 +32,7 @@ function All() {
       {known.length === 0 ? null : (
         <>
           <List label="Jobs" heads={kHeads} rows={known} keyOf={(job) => job.name} cells={(job) => [
-            <Link to={`${kPath}/${job.name}`}><Named>{job.name}</Named></Link>, job.disabled ? "disabled" : job.state, <Last of={job} />, <Next of={job} />, <Named>{timesOf(job)}</Named>,
+            <JobLink name={job.name} />, job.disabled ? "disabled" : job.state, <Last of={job} />, <Next of={job} />, <Named>{timesOf(job)}</Named>,
             <button type="button" class="other small" aria-label={`Run now: ${job.name}`} onClick={() => run(job.name)}>Run now</button>]} />
           <Calendar jobs={known} />
           <Graph jobs={known} />

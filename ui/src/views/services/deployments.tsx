@@ -2,8 +2,8 @@ import { waitsOf, type Services } from "../../net/services";
 import type { Deployment } from "../../net/types";
 import { askWire } from "../../net/wire";
 import type { useDeeds } from "../../parts/deeds";
+import { ServiceLink } from "../../parts/links";
 import { Named, Said } from "../../parts/named";
-import { Link } from "../../parts/route";
 import { since } from "../../parts/words";
 
 interface Shown { of: Services; deeds: ReturnType<typeof useDeeds> }
@@ -44,7 +44,9 @@ export function Deployments({ of: known, deeds }: Shown) {
       <ul class="cards">
         {known.deployments.map((each) => (
           <li key={each.id} class="card used">
-            <p class="standing">Step {each.currentStep} of {each.totalSteps}, for {since(each.version)}: {each.currentActions.map(({ action, app }) => <span key={app}>{word(action)} <Link to={`/services${app}`}><Named>{app}</Named></Link> </span>)}</p>
+            <p class="standing">
+              Step {each.currentStep} of {each.totalSteps}, for {since(each.version)}: {each.currentActions.map(({ action, app }) => <span key={app}>{word(action)} <ServiceLink id={app} /> </span>)}
+            </p>
             <ul class="reasons" aria-label="What it waits for">
               {waits(each, known).flatMap(([app, words]) => words.map((reason) => <li key={app + reason}><Said>{each.currentActions.length > 1 ? `${app}: ${reason}` : reason}</Said></li>))}
             </ul>

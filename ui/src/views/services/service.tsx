@@ -5,11 +5,11 @@ import type { App, Instance } from "../../net/types";
 import { askWire } from "../../net/wire";
 import { useDeeds } from "../../parts/deeds";
 import { Field } from "../../parts/field";
+import { TaskLink } from "../../parts/links";
 import { List } from "../../parts/list";
 import { Moment } from "../../parts/moment";
 import { Named, Said } from "../../parts/named";
 import { Link } from "../../parts/route";
-import { TaskLink } from "../../parts/task_link";
 import { Trouble } from "../../parts/trouble";
 import { count, since } from "../../parts/words";
 import { Deployments } from "./deployments";
@@ -88,7 +88,8 @@ function Instances({ app, deeds }: Shown) {
   return (
     <List label="All instances" heads={kHeads} rows={rows} keyOf={(row) => row.id} cells={(row) => [
       <TaskLink id={row.id} />, <span class={`state ${stateOf(row)}`}>{stateOf(row)}</span>, <Health of={row} checked={app.healthChecks.length > 0} />,
-      since(row.startedAt ?? row.stagedAt), row.ports.join(", "), row.version >= (app.versionInfo?.lastConfigChangeAt ?? "") ? "newest" : <Moment at={row.version} />, <button type="button" class="other small" aria-label={`End … ${row.id}`} onClick={() => end(row)}>End …</button>]} />
+      since(row.startedAt ?? row.stagedAt), row.ports.join(", "), row.version >= (app.versionInfo?.lastConfigChangeAt ?? "") ? "newest" : <Moment at={row.version} />,
+      <button type="button" class="other small" aria-label={`End … ${row.id}`} onClick={() => end(row)}>End …</button>]} />
   );
 }
 

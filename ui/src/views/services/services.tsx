@@ -2,9 +2,10 @@ import { services, type Services as Known } from "../../net/services";
 import { useShared } from "../../net/state";
 import type { App } from "../../net/types";
 import { useDeeds } from "../../parts/deeds";
+import { ServiceLink } from "../../parts/links";
 import { List } from "../../parts/list";
 import { Named } from "../../parts/named";
-import { Link, usePath } from "../../parts/route";
+import { usePath } from "../../parts/route";
 import { Trouble } from "../../parts/trouble";
 import { count } from "../../parts/words";
 import { Deployments } from "./deployments";
@@ -38,7 +39,7 @@ function All() {
       {known && known.apps.length === 0 ? <p>There are no services. <code>drover init app web.yaml</code> writes one to start from, and <code>drover apply web.yaml</code> runs it.</p> : null}
       {known && known.apps.length > 0 ? (
         <List label="Services" heads={kHeads} rows={known.apps} keyOf={(app) => app.id} cells={(app) => [
-          <Link to={kPath + app.id}><Named>{app.id}</Named></Link>, `${app.tasksRunning} of ${app.instances}`, <Health of={app} />, <Named>{standing(app, known)}</Named>]} />
+          <ServiceLink id={app.id} />, `${app.tasksRunning} of ${app.instances}`, <Health of={app} />, <Named>{standing(app, known)}</Named>]} />
       ) : null}
     </>
   );

@@ -45,9 +45,10 @@ export function Versions({ app, versions, deeds }: Shown) {
     <section aria-labelledby="versions">
       <h2 id="versions">Versions</h2>
       <Trouble of={trouble} />
-      <List label="All versions" heads={["Defined", "Version", "Change"]} rows={versions} keyOf={(version) => version} cells={(version) => [
-        <Moment at={version} />, <code>{version}</code>,
-        version === app.version ? "as it is now" : <button type="button" class="other small" aria-label={`Roll back … to ${version}`} onClick={() => void rollBack(version)}>Roll back …</button>]} />
+      <List label="All versions" heads={["Defined", "Change", "Version"]} rows={versions} keyOf={(version) => version} cells={(version) => [
+        <Moment at={version} />,
+        version === app.version ? "as it is now" : <button type="button" class="other small" aria-label={`Roll back … to ${version}`} onClick={() => void rollBack(version)}>Roll back …</button>,
+        <code>{version}</code>]} />
     </section>
   );
 }
