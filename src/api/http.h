@@ -38,6 +38,7 @@ struct Request {
   /// The task that is the container of the executor who asks (executor_tokens.h), which has not ended; "":
   /// none does.
   std::string executor;
+  bool metrics_reader = false;  ///< a stranger but for routes that are for_metrics
 };
 
 /// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.

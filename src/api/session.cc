@@ -258,9 +258,14 @@ asio::awaitable<Response> Session::answer(const Message& message, const Asker& a
   if (!request) co_return error_response(request.error());
   request->caller = asker.caller;
   request->executor = asker.executor;
+  request->metrics_reader = asker.metrics_reader;
+  const auto began = std::chrono::steady_clock::now();
   const auto turn = asker.caller ? co_await await_turn(*asker.caller) : Status();
   if (!turn) co_return error_response(turn.error());
-  co_return co_await route(shared_->routes, shared_->services, std::move(*request));
+  auto response = co_await route(shared_->routes, shared_->services, std::move(*request));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
+  shared_->services.tally->answer_times.observe(taken.count());
+  co_return response;
 }
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {
@@ -329,6 +334,7 @@ asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
   if (auto executor = find_executor(bearer_token(authorization))) co_return std::move(*executor);
   const auto name = authenticate(shared_->credentials, authorization);
   if (!name) co_return Failure(co_await refuse_secret());
+  if (*name == kMetricsReader) co_return Asker{std::nullopt, "", true};
   constexpr uid_t kNotKnownYet = static_cast<uid_t>(-1);
   auto user = co_await shared_->services.workers->users.named(*name, kNotKnownYet);
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
