@@ -1,43 +1,29 @@
 """Others' programs that use CUDA by its driver, as their authors publish them: cuda-bindings, cuda-core, numba-cuda and tinygrad. What a
 container needs for them: the Python that runs the tests, its libraries, and two folders of the machine."""
 
-import hashlib
 import json
 import os
 import pathlib
-import shutil
-import subprocess
-import sys
 import sysconfig
 import unittest
 
 import drover
+import python_packages
 import test_cdi
 
 PACKAGES = ("cuda-bindings==13.5.0", "cuda-core==1.2.2", "cuda-pathfinder==1.9.1", "llvmlite==0.50.0", "numba==0.68.1",
             "numba-cuda==0.30.4", "numpy==2.4.6", "packaging==26.4", "tinygrad==0.14.0")
-PYTHON = pathlib.Path(sys.executable).resolve()
+PYTHON = python_packages.PYTHON
 ROLES = drover.ROOT / "scripts/lib/try_on_gpu/programs.py"  # what each program does, as on a real GPU
 MIB = 1 << 20
 
 
 def packages():
-    """Their folder. It is whole or absent; what an interrupted installation still writes, it writes elsewhere."""
-    user_cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    digest = hashlib.sha256(repr((PACKAGES, sys.version)).encode()).hexdigest()[:8]
-    folder = user_cache / f"drover/cuda-python-{digest}"
-    if not folder.is_dir():
-        partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
-        installed = subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--no-deps",
-                                    "--target", partial, *PACKAGES], capture_output=True, text=True, timeout=600, check=False)
-        if installed.returncode != 0:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise unittest.SkipTest(f"what uses CUDA by its driver cannot be installed here: {installed.stderr.strip()[-300:]}")
-        try:
-            partial.rename(folder)
-        except FileExistsError:
-            shutil.rmtree(partial)
-    return folder
+    """Their folder."""
+    try:
+        return python_packages.provide("cuda-python", PACKAGES)
+    except python_packages.CannotInstall as error:
+        raise unittest.SkipTest(f"what uses CUDA by its driver cannot be installed here: {error}") from None
 
 
 def folders():
