@@ -133,7 +133,12 @@ class ChartTest(unittest.TestCase):
         self.assertRegex(monitors[2], "credentials:\n +key: metrics\n +name: drover-control-plane\n +type: Bearer")
         secret = dict(re.findall("^  (credentials|metrics): (.*)", self.rendered_objects(**monitored)["Secret", "drover-control-plane"], re.MULTILINE))
         reader = base64.b64decode(secret["metrics"]).decode()
-        self.assertRegex(base64.b64decode(secret["credentials"]).decode(), rf"^root:[A-Za-z0-9]{{48}}\n@metrics:{reader}\n$")
+        credentials = base64.b64decode(secret["credentials"]).decode()
+        self.assertRegex(credentials, rf"^root:[A-Za-z0-9]{{48}}\n@metrics:{reader}\n$")
+        for page in (drover.ROOT / "docs/kubernetes-engine.md", CHART / "templates/NOTES.txt"):
+            command = re.search(r"base64 --decode \| (.+?)\)", page.read_text())[1]
+            told = subprocess.run(["sh", "-c", command], input=credentials, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(f"root:{told}", credentials.splitlines(keepends=True)[0], page.name)
         self.helm.call("lint", "--strict", CHART, values=monitored)
         for values in ({"serviceMonitor": {"enabled": True}}, {"enabled": True, "serviceMonitor": {"interval": "often"}}):
             done = self.helm.call("template", "drover", CHART, values={"metrics": values}, check=False)

@@ -41,7 +41,7 @@ group-{{ $id }}:x:{{ $id }}:{{ join "," $names }}
 {{- $reader := get $known "metrics" | b64dec | default (ternary (randAlphaNum 48) "" .Values.metrics.serviceMonitor.enabled) -}}
 {{- if $reader -}}
 {{- $line := printf "@metrics:%s\n" $reader -}}
-{{- $lines = ternary $lines (printf "%s%s" $lines $line) (contains $line $lines) -}}
+{{- $lines = ternary $lines (printf "%s\n%s" (trimSuffix "\n" $lines) $line) (contains $line $lines) -}}
 metrics: {{ $reader | b64enc }}
 {{ end -}}
 credentials: {{ $lines | b64enc }}
