@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import alert_cases
@@ -48,7 +49,7 @@ def filled_in(board, query):
 
 
 def alerts():
-    """name -> expression, by what Prometheus' own tool makes of the file."""
+    """name -> expression: each stands on a line of its own."""
     rules = re.split(r"^ +- alert: ", ALERTS.read_text(), flags=re.MULTILINE)[1:]
     return {rule.split()[0]: re.search(r"^ +expr: (.*)$", rule, re.MULTILINE)[1] for rule in rules}
 
@@ -88,7 +89,7 @@ class AlertsTest(unittest.TestCase):
 
     def test_each_comes_when_it_should_and_not_before(self):
         self.assertEqual(set(alert_cases.FIRING), set(alerts()), "each alert has a case")
-        folder = pathlib.Path(self.enterContext(drover.tempfile.TemporaryDirectory(prefix="drover-test-")))
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="drover-test-")))
         (folder / "cases.yaml").write_text(json.dumps(alert_cases.unit_tests(ALERTS)))
         done = drover.run([prometheus_server.TOOL, "test", "rules", folder / "cases.yaml"])
         self.assertEqual(done.status, 0, done)

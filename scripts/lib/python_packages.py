@@ -1,4 +1,4 @@
-"""Python packages of exact versions, from PyPI, in a folder of their own in the user's cache."""
+"""Python packages of exact versions, as pip brings them, in a folder of their own in the user's cache."""
 
 import hashlib
 import os
