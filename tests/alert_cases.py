@@ -62,4 +62,4 @@ def unit_tests(rules):
                                       "exp_samples": [{"labels": "{}", "value": 1}] if comes else []}]}
 
     tests = [case(alert, series, comes) for alert, pair in FIRING.items() for series, comes in zip(pair, (True, False))]
-    return {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": tests}
+    return {"rule_files": [str(rules)], "evaluation_interval": "5m", "tests": tests}
