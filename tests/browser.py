@@ -9,12 +9,13 @@ import sys
 import unittest
 
 import drover
-import pip_packages
+import python_packages
 
 PACKAGES = ("playwright==1.65.2", "greenlet==3.5.6", "typing_extensions==4.15.0")
 CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync")
+PATIENCE = 60  # seconds
 PICTURES = os.environ.get("DROVER_TEST_PICTURES")  # a folder that keeps them
 AXE = drover.ROOT / "ui/node_modules/axe-core/axe.min.js"
 # Contrast of what is switched off is not judged, and of a terminal its own colours.
@@ -24,7 +25,10 @@ RULES = {"exclude": [[".shell"]]}
 def playwright():
     if CHROMIUM is None:
         raise unittest.SkipTest("Chromium is not installed here")
-    folder = str(pip_packages.folder("playwright", PACKAGES))
+    try:
+        folder = str(python_packages.provide("playwright", PACKAGES))
+    except python_packages.CannotInstall as error:
+        raise unittest.SkipTest(f"what drives a browser cannot be installed here: {error}") from None
     if folder not in sys.path:
         sys.path.append(folder)
     import playwright.sync_api
@@ -45,14 +49,14 @@ class Browser:
         self.stack.close()
 
     def session(self, **settings):
-        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "bypass_csp": False, **settings})
+        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         return Page(context.new_page())
 
 
 class Page:
     def __init__(self, page):
         self.page, self.wrong = page, []
-        page.set_default_timeout(drover.PATIENCE * 1000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("requestfailed", lambda request: self.wrong.append(f"{request.url}: {request.failure}"))

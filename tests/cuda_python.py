@@ -3,23 +3,26 @@ container needs for them: the Python that runs the tests, its libraries, and two
 
 import json
 import pathlib
-import sys
 import sysconfig
+import unittest
 
 import drover
-import pip_packages
+import python_packages
 import test_cdi
 
 PACKAGES = ("cuda-bindings==13.5.0", "cuda-core==1.2.2", "cuda-pathfinder==1.9.1", "llvmlite==0.50.0", "numba==0.68.1",
             "numba-cuda==0.30.4", "numpy==2.4.6", "packaging==26.4", "tinygrad==0.14.0")
-PYTHON = pathlib.Path(sys.executable).resolve()
+PYTHON = python_packages.PYTHON
 ROLES = drover.ROOT / "scripts/lib/try_on_gpu/programs.py"  # what each program does, as on a real GPU
 MIB = 1 << 20
 
 
 def packages():
     """Their folder."""
-    return pip_packages.folder("cuda-python", PACKAGES)
+    try:
+        return python_packages.provide("cuda-python", PACKAGES)
+    except python_packages.CannotInstall as error:
+        raise unittest.SkipTest(f"what uses CUDA by its driver cannot be installed here: {error}") from None
 
 
 def folders():

@@ -117,6 +117,34 @@ class ChartTest(unittest.TestCase):
             with self.subTest(values):
                 self.assertEqual("hostPID: true" in self.helm.template(values=values), sees)
 
+    def test_prometheus_is_told_where_to_ask(self):
+        monitored = {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "prom"}}},
+                     "controlPlane": {"enabled": True}}
+        self.assertNotIn("ServiceMonitor", self.helm.template(values=EVERYTHING))
+        rendered = self.helm.template("--show-only=templates/service-monitor.yaml", values={**monitored, "scheduler": {"enabled": True}})
+        monitors = [text for text in rendered.split("\n---\n") if "kind: ServiceMonitor" in text]
+        self.assertEqual([re.findall("drover.dev/metrics: (.+)|(honorLabels: true)|path: (.+)", text) for text in monitors],
+                         [[("drover-nodes", "", ""), ("", "honorLabels: true", ""), ("", "", "/metrics")],
+                          [("drover-scheduler", "", ""), ("", "", "/metrics")], [("drover-control-plane", "", ""), ("", "", "/v1/metrics")]])
+        for text in monitors:
+            self.assertIn("    release: prom\n", text)
+            self.assertIn("interval: 15s", text)
+        self.assertEqual(re.findall("targetPort: (.+)}", rendered), ["metrics", "http", "http"])
+        self.assertRegex(monitors[2], "credentials:\n +key: metrics\n +name: drover-control-plane\n +type: Bearer")
+        secret = dict(re.findall("^  (credentials|metrics): (.*)", self.rendered_objects(**monitored)["Secret", "drover-control-plane"], re.MULTILINE))
+        reader = base64.b64decode(secret["metrics"]).decode()
+        credentials = base64.b64decode(secret["credentials"]).decode()
+        self.assertRegex(credentials, rf"^root:[A-Za-z0-9]{{48}}\n@metrics:{reader}\n$")
+        for page in (drover.ROOT / "docs/kubernetes-engine.md", CHART / "templates/NOTES.txt"):
+            command = re.search(r"base64 --decode \| (.+?)\)", page.read_text())[1]
+            told = subprocess.run(["sh", "-c", command], input=credentials, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(f"root:{told}", credentials.splitlines(keepends=True)[0], page.name)
+        self.helm.call("lint", "--strict", CHART, values=monitored)
+        for values in ({"serviceMonitor": {"enabled": True}}, {"enabled": True, "serviceMonitor": {"interval": "often"}}):
+            done = self.helm.call("template", "drover", CHART, values={"metrics": values}, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("metrics", done.stderr)
+
     def test_the_scheduler_is_there_when_it_is_wanted(self):
         quiet = self.helm.template()
         for part in ("kind: Deployment", "CustomResourceDefinition", "FlowSchema", "MutatingAdmissionPolicy"):

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import subprocess
 import unittest
 
 import browser
@@ -87,9 +88,7 @@ class MachineTest(PageTest):
         self.daemon.kill()
         page.get_by_text("The daemon does not answer").wait_for()
         port = self.address().rsplit(":", 1)[1]
-        before = self.daemon.arguments
-        self.addCleanup(setattr, self.daemon, "arguments", before)
-        self.daemon.arguments = ("--listen", f"127.0.0.1:{port}")
+        self.daemon.arguments = [f"127.0.0.1:{port}" if word == "127.0.0.1:0" else word for word in self.daemon.arguments]
         self.daemon.start()
         self.daemon.submit("sleep", 600, gpus=1)
         page.heading("7 of 8 GPUs free")
@@ -144,7 +143,7 @@ class TaskTest(PageTest):
         page.get_by_text("--nonsense is not known here").wait_for()
 
     def test_files_are_looked_at_and_taken(self):
-        task = self.daemon.submit("sh", "-c", "mkdir -p out; echo found > out/deep.txt; head -c 3000 /dev/urandom > noise; sleep 600", uid=drover.NOBODY)
+        task = self.daemon.submit(command=["sh", "-c", "mkdir -p out; echo found > out/deep.txt; head -c 3000 /dev/urandom > noise; sleep 600"], uid=drover.NOBODY)
         self.daemon.wait_until_running(task)
         page = self.session("nobody")
         page.goto(f"{self.address()}/ui/tasks/{task}/files")
@@ -185,14 +184,14 @@ class TaskTest(PageTest):
         page.get_by_role("link", name=re.compile("waits")).click()
         page.get_by_text("ask for 2 GPUs").wait_for()
         page.get_by_role("link", name="Change it").first.click()
+        drover.wait_for(lambda: page.get_by_label("Name", exact=True).input_value() == "waits", "the form to be filled")
         self.assertEqual(page.get_by_label("GPUs", exact=True).input_value(), "4")
-        self.assertEqual(page.get_by_label("Name", exact=True).input_value(), "waits")
         self.daemon.end_task(task)
 
     def test_names_and_output_that_mean_harm_are_text(self):
         script = "printf '%s' '<script>alert(1)</script> \\033]0;title\\007\\033[2Jend'; echo; sleep 600"
         name = NASTY.replace("\x1b", "").replace("\u202e", "")
-        task = self.daemon.submit("sh", "-c", script, name=name[:60])
+        task = self.daemon.submit(command=["sh", "-c", script], name=name[:60])
         self.daemon.wait_for_output(task, "end")
         page = self.session()
         for place in ("", "/tasks", f"/tasks/{task}", f"/tasks/{task}/events", f"/tasks/{task}/definition"):
@@ -209,7 +208,7 @@ class EverybodyTest(PageTest):
 
     def test_axe_finds_nothing(self):
         self.daemon.submit("sleep", 600, gpus=6)
-        task = self.daemon.submit("sh", "-c", "echo said; sleep 600", gpus=1)
+        task = self.daemon.submit(command=["sh", "-c", "echo said; sleep 600"], gpus=1)
         self.daemon.submit("sleep", 600, gpus=4)
         self.daemon.wait_for_output(task, "said")
         for scheme in ("light", "dark"):
@@ -261,7 +260,6 @@ class TicketTest(PageTest):
         pass
 
     def test_drover_ui_shows_the_page_without_a_token_and_to_nobody_else(self):
-        import subprocess
         ui = subprocess.Popen(self.daemon.cli_command("ui", "--no-browser", uid=drover.NOBODY), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(ui.stdout.close)
         self.addCleanup(ui.wait)

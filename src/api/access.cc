@@ -81,6 +81,8 @@ Result<std::vector<Credential>> parse_credentials(std::string_view text) {
     };
     if (colon == std::string_view::npos || colon == 0) return bad("is not of the form user:secret");
     Credential credential{std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))};
+    if (credential.user.starts_with('@') && credential.user != kMetricsReader)
+      return bad(fmt::format("is for '{}', and the only such name is {}", credential.user, kMetricsReader));
     if (credential.secret.size() < kMinSecret)
       return bad(fmt::format("has a secret of fewer than {} characters", kMinSecret));
     if (!is_printable(credential.user) || !is_printable(credential.secret))

@@ -17,20 +17,24 @@
 
 namespace drover::api {
 
+/// The name before a secret that is nobody's, and lets whoever shows it read the metrics and do nothing else.
+inline constexpr std::string_view kMetricsReader = "@metrics";
+
 /// One line "user:secret" of the credentials file.
 struct Credential {
-  std::string user;
+  std::string user;  ///< or kMetricsReader
   std::string secret;
 
   bool operator==(const Credential&) const = default;
 };
 
-/// Empty lines and lines that begin with '#' are skipped. Secrets shorter than 16 characters are refused.
+/// Empty lines and lines that begin with '#' are skipped. Secrets shorter than 16 characters are refused, and
+/// names that begin with '@' but kMetricsReader.
 Result<std::vector<Credential>> parse_credentials(std::string_view text);
 
-/// The user whose secret an `Authorization` header shows: "Bearer SECRET", "Basic base64(user:secret)", or
-/// "token=SECRET", which clients of DC/OS send.
-/// Takes the same time wherever a wrong secret differs.
+/// The user, or kMetricsReader, whose secret an `Authorization` header shows: "Bearer SECRET", "Basic
+/// base64(user:secret)", or "token=SECRET", which clients of DC/OS send. Takes the same time wherever a wrong
+/// secret differs.
 std::optional<std::string> authenticate(const std::vector<Credential>& credentials,
                                         std::string_view authorization);
 

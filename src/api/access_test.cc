@@ -20,10 +20,16 @@ TEST(ParseCredentials, ASecretMayHoldColons) {
   EXPECT_EQ(parse_credentials("bob:aa:bb:cc:dd:ee:ff:00").value().front().secret, "aa:bb:cc:dd:ee:ff:00");
 }
 
+TEST(ParseCredentials, OneNameIsNoUsers) {
+  const auto read = parse_credentials("@metrics:0123456789abcdef").value();
+  EXPECT_EQ(authenticate(read, "Bearer 0123456789abcdef"), kMetricsReader);
+}
+
 TEST(ParseCredentials, NamesTheLineThatIsWrong) {
   for (const auto* text :
        {"root:0123456789abcdef\nalice", "root:0123456789abcdef\n:0123456789abcdef",
-        "root:0123456789abcdef\nalice:short", "root:0123456789abcdef\nalice:0123456789 abcdef"}) {
+        "root:0123456789abcdef\nalice:short", "root:0123456789abcdef\n@admin:0123456789abcdef",
+        "root:0123456789abcdef\nalice:0123456789 abcdef"}) {
     const auto read = parse_credentials(text);
     ASSERT_FALSE(read) << text;
     EXPECT_THAT(read.error().message, ::testing::StartsWith("line 2 "));

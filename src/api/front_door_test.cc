@@ -14,12 +14,13 @@ using testing::ServerFixture;
 using testing::status_of;
 
 constexpr const char* kDoorSecret = "0123456789abcdef";
+constexpr const char* kReadersSecret = "fedcba9876543210";
 
 ServerOptions door_options() {
   ServerOptions options;
   options.listen = ListenAddress{"127.0.0.1", 0};
   options.host_names = {"marathon.mesos"};
-  options.credentials = {{"root", kDoorSecret}};
+  options.credentials = {{"root", kDoorSecret}, {std::string(kMetricsReader), kReadersSecret}};
   options.limits.wrong_secret_pause = std::chrono::milliseconds(1);
   return options;
 }
@@ -75,6 +76,21 @@ TEST_F(FrontDoor, PagesOfOthersStayOut) {
   EXPECT_EQ(get("/ping", host + "Origin: http://marathon.mesos:PORT\r\n"), 200);
   EXPECT_EQ(get("/ping", host + "Origin: http://marathon.mesos\r\n"), 403);
   EXPECT_EQ(get("/ping", host + "Origin: http://evil.example\r\n"), 403);
+}
+
+TEST_F(FrontDoor, AReaderOfMetricsIsAStrangerElsewhere) {
+  const auto reader = fmt::format("Host: localhost:PORT\r\nAuthorization: Bearer {}\r\n", kReadersSecret);
+  EXPECT_EQ(get("/v1/metrics", reader), 422) << "he is let in, and this daemon looks at no GPUs";
+  EXPECT_EQ(get("/health", reader), 200);
+  EXPECT_EQ(get("/v1/nothing", reader), 404);
+  for (const auto* path :
+       {"/v1/tasks", "/v1/gpus", "/v1/metrics/", "/v2/apps", "/master/state", "/v1/scheduler/jobs"})
+    EXPECT_NE(get(path, reader), 200) << path;
+  for (const auto* path : {"/v1/tasks", "/v1/gpus", "/v2/apps", "/master/state", "/v1/scheduler/jobs"})
+    EXPECT_EQ(get(path, reader), 403) << path;
+  EXPECT_EQ(send("POST /api/v1/executor HTTP/1.1\r\nConnection: close\r\n" + reader +
+                 "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"),
+            403);
 }
 
 TEST_F(FrontDoor, BehindAProxyTheSecretComesInAHeaderOfItsOwn) {

@@ -39,6 +39,7 @@ struct Request {
   /// none does.
   std::string executor;
   bool logged_in = false;  ///< by a session (logins.h), which makes no others
+  bool metrics_reader = false;  ///< a stranger but for routes that are for_metrics
 };
 
 /// Takes the pieces of a live response. Throws boost::system::system_error when the client is gone.

@@ -12,6 +12,7 @@
 #include "api/http.h"
 #include "engine/api.h"
 #include "metrics/gpu_metrics.h"
+#include "metrics/histogram.h"
 
 namespace drover::engine {
 class Images;
@@ -36,7 +37,8 @@ using AddFacts = std::function<void(metrics::DaemonFacts&)>;
 
 /// What has come in since the start.
 struct Tally {
-  std::map<int, std::uint64_t> answers;  ///< by HTTP status
+  std::map<int, std::uint64_t> answers;                  ///< by HTTP status
+  metrics::Histogram answer_times{metrics::kDurations};  ///< Session: until they begin
   std::uint64_t refused_connections = 0;
 };
 
@@ -72,6 +74,7 @@ struct Route {
   bool raw = false;              ///< bodies of any type; the handler answers wrong ones
   std::uint64_t body_bytes = 0;  ///< the most that a body may have; 0 is what the server allows in general
   bool for_executors = false;    ///< what executors of frameworks may call; the handler refuses all others
+  bool for_metrics = false;      ///< root's view also to those whose secret is good for that alone
 };
 
 /// The largest body that one of the routes allows at this path by this method, or 0 when none says.

@@ -234,9 +234,14 @@ asio::awaitable<Response> Session::answer(const Message& message, const Asker& a
   request->caller = asker.caller;
   request->executor = asker.executor;
   request->logged_in = asker.logged_in;
+  request->metrics_reader = asker.metrics_reader;
+  const auto began = std::chrono::steady_clock::now();
   const auto turn = asker.caller ? co_await await_turn(*asker.caller) : Status();
   if (!turn) co_return error_response(turn.error());
-  co_return co_await route(shared_->routes, shared_->services, std::move(*request));
+  auto response = co_await route(shared_->routes, shared_->services, std::move(*request));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
+  shared_->services.tally->answer_times.observe(taken.count());
+  co_return response;
 }
 
 asio::awaitable<std::optional<Response>> Session::read_body(Parser& parser) {

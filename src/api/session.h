@@ -48,11 +48,12 @@ struct Shared {
   std::unique_ptr<WrongSecrets> wrong_secrets = std::make_unique<WrongSecrets>();
 };
 
-/// Who asks: a user, an executor of a framework, or a stranger.
+/// Who asks: a user, an executor of a framework, or a stranger, of whom one reads metrics.
 struct Asker {
   std::optional<engine::Caller> caller;
-  std::string executor;  ///< as in Request
-  bool logged_in = false;
+  std::string executor;         ///< as in Request
+  bool logged_in = false;       ///< as in Request
+  bool metrics_reader = false;  ///< as in Request
 
   bool is_stranger() const { return !caller && executor.empty(); }
 };

@@ -62,7 +62,7 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
   const std::string origin(shown_origin.data(), shown_origin.size());
   if (peer_) {
     if (!origin.empty()) co_return forbidden("Web pages may not use the unix socket", "");
-    co_return Asker{peer_, "", false};
+    co_return Asker{.caller = peer_};
   }
   auto shown = shown_in(header);
   if (!shown) co_return Failure(std::move(shown).error());
@@ -77,8 +77,7 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
   if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   if (shown->authorization.empty() && !shown->proxied)
-    co_return Asker{shared_->anonymous && !page_of_ ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt,
-                    "", false};
+    co_return Asker{.caller = shared_->anonymous && !page_of_ ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt};
   co_return co_await admit_known(std::move(shown->authorization));
 }
 
@@ -95,7 +94,7 @@ std::optional<Result<Asker>> Session::find_executor(std::string_view token) cons
   const auto task = shared_->executor_tokens ? shared_->executor_tokens->task_of(token) : std::nullopt;
   if (!task) return std::nullopt;
   if (control::executor_in(shared_->services.daemon->state(), *task) != nullptr)
-    return Asker{std::nullopt, *task, false};
+    return Asker{.executor = *task};
   return fail(ErrorKind::kUnauthenticated, "The executor whose token this is has ended");
 }
 
@@ -110,6 +109,7 @@ asio::awaitable<Result<Asker>> Session::admit_known(std::string authorization) {
   }
   auto name = page_of_ ? std::nullopt : authenticate(shared_->credentials, authorization);
   if (!name) co_return Failure(co_await refuse_secret());
+  if (*name == kMetricsReader) co_return Asker{.metrics_reader = true};
   co_return co_await admit_named(*std::move(name), false);
 }
 
@@ -119,7 +119,7 @@ asio::awaitable<Result<Asker>> Session::admit_named(std::string name, bool logge
   if (!user) co_return Failure(context(user.error(), "The credentials name an unknown user"));
   if (page_of_ && user->uid != page_of_->user.uid)
     co_return fail(ErrorKind::kPermissionDenied, fmt::format("This page is not {}'s", user->name));
-  co_return Asker{engine::Caller{std::move(*user)}, "", logged_in};
+  co_return Asker{.caller = engine::Caller{std::move(*user)}, .logged_in = logged_in};
 }
 
 /// Later, so that nobody guesses fast. Those who know a secret do not wait, wherever they come from: on

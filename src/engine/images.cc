@@ -16,12 +16,22 @@ Images::~Images() {
   for (auto& one : running_) one->stop.request_stop();
 }
 
-Result<std::shared_ptr<Images::Work>> Images::start(const User& user, Doing doing) {
-  const std::lock_guard lock(mutex_);
+void Images::drop_ended() {
   std::erase_if(running_, [](const auto& one) {
     const std::lock_guard own(one->news->mutex);
     return one->news->ended;
   });
+}
+
+std::size_t Images::running() {
+  const std::lock_guard lock(mutex_);
+  drop_ended();
+  return running_.size();
+}
+
+Result<std::shared_ptr<Images::Work>> Images::start(const User& user, Doing doing) {
+  const std::lock_guard lock(mutex_);
+  drop_ended();
   const auto own = static_cast<std::size_t>(
       std::ranges::count(running_, user.uid, [](const auto& one) { return one->user; }));
   if (user.uid != 0 && own >= most_of_user_)

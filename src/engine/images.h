@@ -67,6 +67,8 @@ class Images {
   /// Of a name that stands for several images, also those that tasks on this machine take (variants.h).
   Result<std::shared_ptr<Work>> pull(const std::string& name, const User& user,
                                      const gpu::MachineFacts& machine);
+  /// How many are under way.
+  std::size_t running();
   Result<std::shared_ptr<Work>> load(const std::string& reference, const std::string& name, const User& user);
 
   // See image::Store.
@@ -84,6 +86,8 @@ class Images {
   };
   using Doing = std::function<Result<NamedImage>(const image::PullListener&, const std::stop_token&)>;
   Result<std::shared_ptr<Work>> start(const User& user, Doing doing);
+  /// Under the lock.
+  void drop_ended();
   Result<NamedImage> pull_whole(const std::string& name, const User& user, const gpu::MachineFacts& machine,
                                 const image::PullListener& listener, const std::stop_token& stop);
 

@@ -1,7 +1,10 @@
 """The secrets of TCP: who could hear or guess them, and whom they let in."""
 
+import base64
+import contextlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -77,6 +80,80 @@ class SecretsTest(attack.AttackTest):
                                   "k40m", *arguments])
                 self.assertNotEqual(ran.status, 0)
                 self.assertIn(why, ran.err)
+
+
+class ReaderTest(attack.AttackTest):
+    """Whoever has the secret that Prometheus shows, and wants more than metrics."""
+
+    arguments = ("--listen", "127.0.0.1:0")
+    profile = "k40m"
+    secret = "what-prometheus-shows"
+    # What strangers are told, too.
+    OPEN = {("GET", "/health"), ("GET", "/v1/schemas/{name}")}
+    # Of other APIs.
+    MORE = {("GET", "/v2/apps"), ("POST", "/v2/apps"), ("DELETE", "/v2/apps/web"), ("GET", "/v2/info"), ("GET", "/v2/events"), ("GET", "/metrics"),
+            ("GET", "/v1/scheduler/jobs"), ("POST", "/v1/scheduler/iso8601"), ("GET", "/master/state"), ("GET", "/metrics/snapshot"),
+            ("POST", "/api/v1"), ("POST", "/api/v1/scheduler"), ("POST", "/api/v1/executor")}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", cls.daemon.read_log()).group(1))
+        with open(cls.daemon.state / "credentials", "a") as credentials:
+            credentials.write(f"@metrics:{cls.secret}\n")
+        drover.wait_for(lambda: cls.ask("GET", "/v1/metrics")[0] == 200, "the secret to count")
+
+    @classmethod
+    def ask(cls, method, path, headers=None, body=None, secret=None):
+        connection = http.client.HTTPConnection("127.0.0.1", cls.port, timeout=drover.PATIENCE)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, {"Authorization": f"Bearer {secret or cls.secret}", "Content-Type": "application/json",
+                                                    **(headers or {})})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def test_he_is_told_what_root_is_told(self):
+        task = self.daemon.submit("sleep", "600", gpus=1)
+        self.addCleanup(self.daemon.end_tasks)
+        self.daemon.wait_until_running(task)
+        basic = "Basic " + base64.b64encode(f"@metrics:{self.secret}".encode()).decode()
+        for headers in ({}, {"Authorization": basic}, {"Drover-Authorization": f"Bearer {self.secret}", "Host": "a.proxy"}):
+            status, page = self.ask("GET", "/v1/metrics", headers)
+            self.assertEqual(status, 200, page)
+            self.assertIn(f'task_id="{task}"', page)
+            self.assertIn('drover_tasks{state="running"} 1\n', page)
+
+    def test_he_gets_nothing_else(self):
+        described = (drover.ROOT / "docs/openapi.yaml").read_text().partition("\npaths:")[2].partition("\ncomponents:")[0]
+        routes = {(method.upper(), path.split(":")[0]) for path in re.split(r"^  (?=/)", described, flags=re.MULTILINE)[1:]
+                  for method in re.findall(r"^    (get|put|post|patch|delete):", path, re.MULTILINE)}
+        self.assertGreater(len(routes), 40)
+        before = self.daemon.api("GET", "/v1/export")
+        for method, path in sorted(routes - self.OPEN - {("GET", "/v1/metrics")} | self.MORE):
+            with self.subTest(method=method, path=path):
+                status, answer = self.ask(method, path.replace("...}", "}").replace("{", "").replace("}", ""), {"Connection": "Upgrade", "Upgrade": "drover-exec"},
+                                          None if method == "GET" else '{"command": ["true"], "force": true}')
+                self.assertEqual(status, 403, answer)
+                self.assertIn("The secret of a metrics reader is good for GET /v1/metrics alone", answer)
+        self.assertEqual((self.daemon.tasks(), self.daemon.api("GET", "/v1/export")), ([], before))
+        for method in ("POST", "PUT", "DELETE"):
+            self.assertEqual(self.ask(method, "/v1/metrics")[0], 405)
+        self.assertNotIn("problems", self.ask("GET", "/health")[1], "as a stranger")
+
+    def test_the_command_line_says_so(self):
+        ran = drover.run([drover.BINARY, "ps", "--host", f"http://127.0.0.1:{self.port}"], env={**os.environ, "DROVER_TOKEN": self.secret})
+        self.assert_one_sentence(ran, "good for GET /v1/metrics alone")
+
+    def test_no_user_goes_by_a_name_like_that(self):
+        for line in ("@root:another-secret-of-roots", "@metrics2:another-secret-of-roots"):
+            file = self.daemon.state / "credentials"
+            before = file.read_text()
+            file.write_text(before + line + "\n")
+            name = line.split(":")[0]
+            drover.wait_for(lambda: f"is for '{name}', and the only such name is @metrics" in self.daemon.read_log(), "the mistake to be told")
+            file.write_text(before)
+            self.assertEqual(self.ask("GET", "/v1/metrics", secret="another-secret-of-roots")[0], 401)
+            self.assertEqual(self.ask("GET", "/v1/metrics")[0], 200)
 
 
 class OpenTest(attack.AttackTest):

@@ -17,7 +17,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/topology", at_once<get_topology>},
     Route{"GET", "/v1/cdi", get_cdi},
     Route{"GET", "/v1/backup", get_backup},
-    Route{"GET", "/v1/metrics", get_metrics},
+    Route{.method = "GET", .path = "/v1/metrics", .handler = get_metrics, .for_metrics = true},
     Route{"GET", "/v1/events", get_events},
     Route{"GET", "/v1/queues", beside<list_queues>},
     Route{"PUT", "/v1/queues", set_queues},

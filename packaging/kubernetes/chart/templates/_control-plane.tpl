@@ -33,9 +33,16 @@ group-{{ $id }}:x:{{ $id }}:{{ join "," $names }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Made once: what is there already is kept. */ -}}
-{{- define "drover.controlPlaneCredentials" -}}
+{{- /* The data of its Secret. Made once: what is there already is kept. */ -}}
+{{- define "drover.controlPlaneSecret" -}}
 {{- $known := lookup "v1" "Secret" .Release.Namespace (include "drover.controlPlaneName" .) -}}
-{{- $known = get (default dict (get (default dict $known) "data")) "credentials" -}}
-{{- default (printf "root:%s\n" (randAlphaNum 48) | b64enc) $known -}}
+{{- $known = default dict (get (default dict $known) "data") -}}
+{{- $lines := get $known "credentials" | b64dec | default (printf "root:%s\n" (randAlphaNum 48)) -}}
+{{- $reader := get $known "metrics" | b64dec | default (ternary (randAlphaNum 48) "" .Values.metrics.serviceMonitor.enabled) -}}
+{{- if $reader -}}
+{{- $line := printf "@metrics:%s\n" $reader -}}
+{{- $lines = ternary $lines (printf "%s\n%s" (trimSuffix "\n" $lines) $line) (contains $line $lines) -}}
+metrics: {{ $reader | b64enc }}
+{{ end -}}
+credentials: {{ $lines | b64enc }}
 {{- end -}}
