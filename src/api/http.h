@@ -38,7 +38,7 @@ struct Request {
   /// The task that is the container of the executor who asks (executor_tokens.h), which has not ended; "":
   /// none does.
   std::string executor;
-  bool logged_in = false;  ///< by a session (logins.h), which makes no others
+  bool logged_in = false;       ///< by a session (logins.h), which makes no others
   bool metrics_reader = false;  ///< a stranger but for routes that are for_metrics
 };
 
@@ -66,7 +66,7 @@ struct Response {
   std::function<asio::awaitable<void>(Duplex&)> upgrade;
   /// With status 101: what follows are requests of a page in the caller's browser, who has to log in.
   bool opens_page = false;
-  bool opens_socket = false;  ///< what follows is one request in a WebSocket (web_socket.h)
+  bool opens_socket = false;                   ///< what follows is one request in a WebSocket (web_socket.h)
   std::optional<std::uint64_t> stream_length;  ///< when it is known before
   bool read_only = false;                      ///< nothing changed, whatever the method: not for the audit
   std::shared_ptr<void> share;                 ///< of what is on its way to the caller, when it is counted

@@ -5,7 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/websocket/stream.hpp>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "api/testing/fake_daemon.h"
 #include "api/testing/raw_http.h"
@@ -44,10 +50,38 @@ class PageDoor : public ::testing::Test {
   std::string through_ui(const std::string& head, const std::string& headers,
                          const std::string& host = "127.0.0.1:4711") {
     auto connection = RawConnection::to_unix(server_.socket());
-    connection.send("POST /v1/page HTTP/1.1\r\nHost: drover\r\nConnection: Upgrade\r\nUpgrade: drover-page\r\n\r\n");
+    connection.send(
+        "POST /v1/page HTTP/1.1\r\nHost: drover\r\nConnection: Upgrade\r\nUpgrade: drover-page\r\n\r\n");
     EXPECT_EQ(status_of(connection.receive("\r\n\r\n")), 101);
-    connection.send(fmt::format("{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}\r\n", head, host, headers));
+    connection.send(
+        fmt::format("{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}\r\n", head, host, headers));
     return connection.receive();
+  }
+  /// What comes by a WebSocket until it ends, or so many messages.
+  std::vector<std::string> by_socket(const std::string& first, std::size_t most = 10,
+                                     const std::string& origin = "") {
+    namespace websocket = boost::beast::websocket;
+    boost::asio::io_context context;
+    boost::asio::ip::tcp::socket socket(context);
+    const auto port = server_.server().tcp_address()->port;
+    socket.connect({boost::asio::ip::make_address("127.0.0.1"), port});
+    websocket::stream<boost::asio::ip::tcp::socket> stream(std::move(socket));
+    stream.set_option(websocket::stream_base::decorator([&](websocket::request_type& request) {
+      if (!origin.empty()) request.set(boost::beast::http::field::origin, origin);
+    }));
+    boost::system::error_code error;
+    stream.handshake(fmt::format("localhost:{}", port), "/v1/socket", error);
+    std::vector<std::string> heard;
+    if (!error) stream.write(boost::asio::buffer(first), error);
+    while (!error && heard.size() < most) {
+      boost::beast::flat_buffer buffer;
+      stream.read(buffer, error);
+      if (!error) heard.emplace_back(static_cast<const char*>(buffer.cdata().data()), buffer.size());
+    }
+    return heard;
+  }
+  static std::string order(const std::string& token, const std::string& path) {
+    return json{{"path", path}, {"authorization", "Bearer " + token}}.dump();
   }
   static std::string bearer(const std::string& token) {
     return fmt::format("Authorization: Bearer {}\r\n", token);
@@ -97,6 +131,45 @@ TEST_F(PageDoor, ThePageOfOneUserIsNotForOthersOrOtherSites) {
   EXPECT_EQ(status_of(through_ui("GET /ui/", "", "evil.example:4711")), 403);
   EXPECT_EQ(status_of(through_ui("GET /v1/tasks", bearer(token) + "Origin: http://evil.example\r\n")), 403);
   EXPECT_EQ(status_of(through_ui("GET /v1/tasks", bearer(token) + "Origin: http://127.0.0.1:4711\r\n")), 200);
+}
+
+TEST_F(PageDoor, ASocketCarriesOneAnswerOfWhoShowsWhoHeIs) {
+  const auto token = session();
+  const auto whole = by_socket(order(token, "/v1/whoami"));
+  ASSERT_EQ(whole.size(), 1U);
+  const auto head = json::parse(whole[0]);
+  EXPECT_EQ(head.value("status", 0), 200);
+  EXPECT_EQ(json::parse(head.value("body", "")).value("name", ""), "root");
+  const auto live = by_socket(order(kPageSecret, "/v1/gpus?follow=true"), 2);
+  ASSERT_EQ(live.size(), 2U);
+  EXPECT_EQ(json::parse(live[0]), json({{"status", 200}}));
+  EXPECT_EQ(live[1].rfind("event: gpus\n", 0), 0U) << live[1];
+}
+
+TEST_F(PageDoor, ASocketIsNothingForOthers) {
+  const auto token = session();
+  const auto status = [&](const std::string& first) {
+    const auto heard = by_socket(first);
+    return heard.empty() ? 0 : json::parse(heard[0]).value("status", 0);
+  };
+  EXPECT_EQ(status(R"({"path": "/v1/whoami"})"), 401);
+  EXPECT_EQ(status(order(token + "0", "/v1/whoami")), 401);
+  EXPECT_EQ(status(order(token, "/v1/nowhere")), 404);
+  EXPECT_EQ(status(order(token, "no path")), 400);
+  for (const auto* wrong : {"", "nonsense", "[]", R"({"method": "", "path": "/"})",
+                            R"({"path": "/", "x": 1})", "{\"path\": \"/v1/whoami\\r\\nAuthorization: x\"}"})
+    EXPECT_GE(status(wrong), 400) << wrong;
+  EXPECT_EQ(
+      status(
+          R"({"method": "POST", "path": "/v1/page", "protocol": "drover-page", "authorization": "Bearer )" +
+          token + "\"}"),
+      400);
+  EXPECT_EQ(
+      status(json{{"path", "/v1/socket"}, {"protocol", "websocket"}, {"authorization", "Bearer " + token}}
+                 .dump()),
+      400);
+  EXPECT_TRUE(by_socket(order(token, "/v1/whoami"), 1, "http://evil.example").empty());
+  EXPECT_EQ(status_of(over_tcp("GET /v1/socket")), 400) << "without the upgrade";
 }
 
 TEST_F(PageDoor, TheFilesAreForAllAndBringNothingOfOthers) {

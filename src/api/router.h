@@ -60,7 +60,7 @@ struct Services {
   Tally* tally = nullptr;
   AnswerShares* answers = nullptr;
   Typing* typing = nullptr;
-  Logins* logins = nullptr;  ///< none: nobody logs in
+  Logins* logins = nullptr;                                              ///< none: nobody logs in
   workload::NetworkMode default_network = workload::NetworkMode::kHost;  ///< of tasks that name none
 };
 

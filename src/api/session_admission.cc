@@ -70,14 +70,16 @@ asio::awaitable<Result<Asker>> Session::admit(const http::request_header<>& head
   // Behind a proxy the name is the proxy's. A page that points a name of its own at us knows no secret.
   for (const auto& name : names)
     if (!shown->proxied && !is_pods_endpoint(name) && !is_own_name(name))
-      co_return forbidden(
-          fmt::format("'{}' is not a name of this server", name),
-          page_of_ ? "use 127.0.0.1, as 'drover ui' says"
-                   : fmt::format("use {}, or start the daemon with --host-name NAME", to_string(*shared_->listen)));
+      co_return forbidden(fmt::format("'{}' is not a name of this server", name),
+                          page_of_ ? "use 127.0.0.1, as 'drover ui' says"
+                                   : fmt::format("use {}, or start the daemon with --host-name NAME",
+                                                 to_string(*shared_->listen)));
   if (!origin.empty() && (names.empty() || !origin_allowed(origin, names.back())))
     co_return forbidden(fmt::format("Pages from '{}' may not use this server", origin), "");
   if (shown->authorization.empty() && !shown->proxied)
-    co_return Asker{.caller = shared_->anonymous && !page_of_ ? std::optional(engine::Caller{*shared_->anonymous}) : std::nullopt};
+    co_return Asker{.caller = shared_->anonymous && !page_of_
+                                  ? std::optional(engine::Caller{*shared_->anonymous})
+                                  : std::nullopt};
   co_return co_await admit_known(std::move(shown->authorization));
 }
 

@@ -61,9 +61,9 @@ asio::awaitable<void> Session::serve_socket(const Message& handshake, const Aske
   const auto first = co_await (socket.read() || timer.async_wait(kAsTuple));
   if (first.index() != 0) co_return stream_.close();
   auto order = decode_order(std::get<0>(first));
-  auto asker = !order                          ? Result<Asker>(Failure(order.error()))
+  auto asker = !order                         ? Result<Asker>(Failure(order.error()))
                : order->authorization.empty() ? Result<Asker>(known)
-                                               : co_await admit_known(order->authorization);
+                                              : co_await admit_known(order->authorization);
   if (asker && asker->is_stranger())
     asker = fail(ErrorKind::kUnauthenticated, "The first message shows no secret");
   if (!asker) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// A connection that has left HTTP for messages of both sides (RFC 6455): browsers keep only six others to one server, for
-// all of its pages together, and a live answer takes one for as long as it lives. Used on the control strand only.
+// A connection that has left HTTP for messages of both sides (RFC 6455): browsers keep only six others to one
+// server, for all of its pages together, and a live answer takes one for as long as it lives. Used on the
+// control strand only.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/beast/core/basic_stream.hpp>
@@ -24,7 +25,8 @@ class WebSocket final : public Duplex {
   /// `connection` outlives it. No message may be longer than `most_bytes`.
   WebSocket(Connection& connection, std::size_t most_bytes);
 
-  /// Answers the request that asks for it. Throws, as all of these do, when the client is gone or breaks the protocol.
+  /// Answers the request that asks for it. Throws, as all of these do, when the client is gone or breaks the
+  /// protocol.
   asio::awaitable<void> accept(const boost::beast::http::request<boost::beast::http::string_body>& request);
   asio::awaitable<void> say(std::string text);
   asio::awaitable<void> write(std::string piece) override;

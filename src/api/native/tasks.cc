@@ -135,7 +135,8 @@ Result<Write> list_tasks(const Services& services, const Request& request) {
   return [tasks = services.daemon->tasks(*request.caller), only_active, summary, label, own,
           ids = std::set<std::string>(named.begin(), named.end())]() -> Result<Response> {
     Response response;
-    if (label.empty() && ids.empty()) response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
+    if (label.empty() && ids.empty())
+      response.body.reserve(tasks.most() * (summary ? kBytesOfSummary : kBytesOfTask));
     response.body = R"({"tasks":)";
     JsonWriter writer(response.body);
     writer.begin_array();

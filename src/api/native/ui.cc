@@ -17,10 +17,12 @@ using nlohmann::json;
 
 /// Nothing but what comes from here: no script, style or picture of anybody else's, and no frame around it.
 constexpr const char* kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src "
+    "'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 constexpr const char* kNoPage =
-    "This build of Drover has no web page: Node.js and npm make it. The command line does all of it too: drover --help\n";
+    "This build of Drover has no web page: Node.js and npm make it. The command line does all of it too: "
+    "drover --help\n";
 
 Response file_response(const ui::File& file, const Request& request) {
   const auto tag = fmt::format("\"{}\"", file.digest);

@@ -29,7 +29,9 @@ Status open_browser(const std::string& address) {
   if (runtime == nullptr || !has_screen) return {};
   const auto path = fmt::format("{}/drover-ui.html", runtime);
   DROVER_CHECK_OK(write_file(
-      path, fmt::format("<!doctype html><meta http-equiv=refresh content=\"0; url={}\"><title>Drover</title>\n", address),
+      path,
+      fmt::format("<!doctype html><meta http-equiv=refresh content=\"0; url={}\"><title>Drover</title>\n",
+                  address),
       0600));
   std::array<const char*, 3> words{"xdg-open", path.c_str(), nullptr};
   pid_t child = 0;
@@ -62,7 +64,8 @@ void add_ui(CLI::App& app, Context& context) {
       ->type_name("PORT");
   command->add_flag("--no-browser", options->no_browser, "Only say where the page is");
   command->footer(
-      "The page is yours alone, and ends with Ctrl-C. From another computer: ssh -L 8080:127.0.0.1:8080 MACHINE drover ui "
+      "The page is yours alone, and ends with Ctrl-C. From another computer: ssh -L 8080:127.0.0.1:8080 "
+      "MACHINE drover ui "
       "--port 8080 --no-browser");
   on_call(command, context, options, show_page);
 }

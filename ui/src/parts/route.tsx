@@ -10,7 +10,12 @@ const Path = createContext("/");
 export const usePath = () => useContext(Path);
 
 function here(): string {
-  const path = decodeURI(location.pathname);
+  let path = location.pathname;
+  try {
+    path = decodeURI(path);
+  } catch {
+    // as it stands
+  }
   return path.startsWith(kRoot) ? path.slice(kRoot.length) || "/" : "/";
 }
 

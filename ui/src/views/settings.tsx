@@ -1,10 +1,10 @@
-import { stranger } from "../net/api";
 import { logOut, session } from "../net/session";
 import { caller } from "../net/sharing";
 import { useShared } from "../net/state";
 import { useDeeds } from "../parts/deeds";
 import { Moment } from "../parts/moment";
 import { Named } from "../parts/named";
+import { kRoot } from "../parts/route";
 import { Trouble } from "../parts/trouble";
 
 /** "session.<user>.<seconds>.<code>" */
@@ -22,7 +22,7 @@ export function Settings() {
   const who = useShared(caller), deeds = useDeeds(), over = until();
   const leave = () => deeds.run(async () => {
     await logOut();
-    stranger();
+    location.replace(kRoot); // nothing of what was seen stays in memory
     return "";
   });
   return (

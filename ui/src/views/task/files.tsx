@@ -69,7 +69,7 @@ export function Files({ id }: { id: string }) {
       <Trouble of={trouble} />
       {files?.length === 0 ? <p>There is nothing in this folder.</p> : null}
       {files && files.length > 0 ? (
-        <List label={`Files in ${folder}`} heads={["Name", "Size", "Changed", "Mode", ""]} rows={files} keyOf={(file) => file.name} cells={(file) => [
+        <List label={`Files in ${folder}`} heads={["Name", "Size", "Changed", "Mode", "To take along"]} rows={files} keyOf={(file) => file.name} cells={(file) => [
           enter(file), file.kind === "file" ? bytes(file.size) : file.kind, new Date(file.modified_at).toLocaleString(), <code>{file.mode}</code>,
           file.kind === "file" && file.size <= kMostTaken ? <button type="button" class="plain" aria-label={`Take ${file.name}`} onClick={() => take(id, joined(folder, file.name)).catch(setTrouble)}>Take</button> : null]} />
       ) : null}

@@ -68,7 +68,7 @@ export function Output({ lines }: { lines: Line[] }) {
         <input type="search" aria-label="Only lines with" placeholder="Only lines with" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
         <label><input type="checkbox" checked={stays} onChange={(event) => setStays(event.currentTarget.checked)} /> Follow</label>
       </div>
-      <pre class="output" ref={box} tabIndex={0} aria-label="What the task has written">
+      <pre class="output" ref={box} role="log" tabIndex={0} aria-label="What the task has written">
         {shown.map((line) => <span key={line.at} class={line.stream}>{line.text}{"\n"}</span>)}
       </pre>
     </section>

@@ -48,7 +48,7 @@ function Granted({ record }: { record: Record }) {
 }
 
 function Definition({ record }: { record: Record }) {
-  return <pre class="output" tabIndex={0} aria-label="Definition">{JSON.stringify(record.task, null, 2)}</pre>;
+  return <pre class="output" role="region" tabIndex={0} aria-label="Definition">{JSON.stringify(record.task, null, 2)}</pre>;
 }
 
 const kParts = [["", "Output"], ["files", "Files"], ["terminal", "Terminal"], ["events", "Events"], ["definition", "Definition"]] as const;
