@@ -96,6 +96,12 @@ Status ComposingLauncher::clear(const Directory& folder, const std::string& task
   return launched_by->clear(folder, task_id);
 }
 
+Status ComposingLauncher::change_memory_limit(const Directory& folder, const std::string& task_id,
+                                              const MemoryLimiter& change) const {
+  DROVER_TRY(const auto* launched_by, launcher_of(folder));
+  return launched_by->change_memory_limit(folder, task_id, change);
+}
+
 Result<std::unique_ptr<ExecProcess>> ComposingLauncher::exec(const Directory& folder,
                                                              const std::string& task_id,
                                                              const ExecRequest& request) const {

@@ -35,6 +35,8 @@ class ComposingLauncher final : public Launcher {
 
   Status prepare(const Directory& folder, const Launch& launch) const override;
   Status clear(const Directory& folder, const std::string& task_id) const override;
+  Status change_memory_limit(const Directory& folder, const std::string& task_id,
+                             const MemoryLimiter& change) const override;
   Result<std::unique_ptr<ExecProcess>> exec(const Directory& folder, const std::string& task_id,
                                             const ExecRequest& request) const override;
   void end_forgotten_execs(const Directory& folder, const std::string& task_id) const override;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/fake_tree.h"
+#include "container/task_folder.h"
+
 namespace drover::container {
 namespace {
 
@@ -51,6 +54,53 @@ TEST(Composing, WithOneOfThemEverythingGoesThere) {
       EXPECT_EQ(choose_containerizer(typed_task("x", type), {kind}), kind);
       EXPECT_EQ(choose_containerizer(typed_task(std::nullopt, type), {kind}), kind);
     }
+}
+
+/// Does nothing, and says what it was asked for.
+class AskedLauncher final : public Launcher {
+ public:
+  AskedLauncher(std::string name, std::vector<std::string>& asked)
+      : Launcher({}), name_(std::move(name)), asked_(asked) {}
+
+  Status prepare(const Directory&, const Launch&) const override { return note("prepare"); }
+  Status clear(const Directory&, const std::string&) const override { return note("clear"); }
+  Status change_memory_limit(const Directory&, const std::string&, const MemoryLimiter&) const override {
+    return note("change_memory_limit");
+  }
+  Result<std::unique_ptr<ExecProcess>> exec(const Directory&, const std::string&,
+                                            const ExecRequest&) const override {
+    return note("exec").map([] { return std::unique_ptr<ExecProcess>(); });
+  }
+  void end_forgotten_execs(const Directory&, const std::string&) const override {
+    (void)note("end_forgotten_execs");
+  }
+
+ private:
+  Status note(const char* what) const {
+    asked_.push_back(name_ + " " + what);
+    return {};
+  }
+  std::string name_;
+  std::vector<std::string>& asked_;
+};
+
+TEST(Composing, WhoHasLaunchedATaskIsAskedForAllOfIt) {
+  std::vector<std::string> asked;
+  const ComposingLauncher both({kOci, kDocker}, std::make_unique<AskedLauncher>("oci", asked),
+                               std::make_unique<AskedLauncher>("docker", asked), {});
+  const FakeTree tree;
+  const auto folder = Directory::open(tree.root()).value();
+  for (const auto* name : {"oci", "docker"}) {
+    ASSERT_TRUE(folder.write(kContainerizerFile, name));
+    asked.clear();
+    EXPECT_TRUE(both.clear(folder, "t"));
+    EXPECT_TRUE(both.change_memory_limit(folder, "t", {}));
+    EXPECT_TRUE(both.exec(folder, "t", {}));
+    both.end_forgotten_execs(folder, "t");
+    const std::string begin(name);
+    EXPECT_THAT(asked, ElementsAre(begin + " clear", begin + " change_memory_limit", begin + " exec",
+                                   begin + " end_forgotten_execs"));
+  }
 }
 
 }  // namespace

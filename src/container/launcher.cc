@@ -139,8 +139,4 @@ Result<LaunchSpec> Launcher::spec_of(const Directory& folder, const Launch& laun
   return spec;
 }
 
-Status Launcher::change_memory_limit(const Directory&, const std::string&, const MemoryLimiter&) const {
-  return {};
-}
-
 }  // namespace drover::container

@@ -85,7 +85,7 @@ class Launcher {
 
   /// Containerizer::change_memory_limit().
   virtual Status change_memory_limit(const Directory& folder, const std::string& task_id,
-                                     const MemoryLimiter& change) const;
+                                     const MemoryLimiter& change) const = 0;
 
   virtual Result<std::unique_ptr<ExecProcess>> exec(const Directory& folder, const std::string& task_id,
                                                     const ExecRequest& request) const = 0;

@@ -32,6 +32,10 @@ class DockerLauncher final : public Launcher {
 
   Status prepare(const Directory& folder, const Launch& launch) const override;
   Status clear(const Directory& folder, const std::string& task_id) const override;
+  /// The driver limits none of its containers: their groups are the engine's.
+  Status change_memory_limit(const Directory&, const std::string&, const MemoryLimiter&) const override {
+    return {};
+  }
   Result<std::unique_ptr<ExecProcess>> exec(const Directory& folder, const std::string& task_id,
                                             const ExecRequest& request) const override;
   void end_forgotten_execs(const Directory& folder, const std::string& task_id) const override;
