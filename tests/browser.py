@@ -59,10 +59,14 @@ class Page:
         page.set_default_timeout(PATIENCE * 1000)
         page.on("console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("requestfailed", lambda request: self.wrong.append(f"{request.url}: {request.failure}"))
+        page.on("requestfailed", self.failed)
 
     def __getattr__(self, name):
         return getattr(self.page, name)
+
+    def failed(self, request):
+        if request.failure != "net::ERR_ABORTED":  # by who has left the page
+            self.wrong.append(f"{request.url}: {request.failure}")
 
     def log_in(self, address, secret):
         self.page.goto(f"{address}/ui/")

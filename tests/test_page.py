@@ -1,6 +1,7 @@
 """The web page, as people use it: in a browser, by what they see."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -262,7 +263,8 @@ class TicketTest(PageTest):
         pass
 
     def test_drover_ui_shows_the_page_without_a_token_and_to_nobody_else(self):
-        ui = subprocess.Popen(self.daemon.cli_command("ui", "--no-browser", uid=drover.NOBODY), stdout=subprocess.PIPE, text=True)
+        ui = subprocess.Popen(self.daemon.cli_command("ui", "--no-browser", uid=drover.NOBODY), stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "DROVER_SOCKET": str(self.daemon.socket)})
         self.addCleanup(ui.stdout.close)
         self.addCleanup(ui.wait)
         self.addCleanup(ui.kill)
