@@ -33,8 +33,10 @@ class Screen(in_terminal.Terminal):
         self.buffer.resize(rows, columns)
         super().resize(rows, columns)
 
-    def look(self, patience=0.0):
-        while select.select([self.master], [], [], patience)[0]:
+    def look(self, seconds=0.0):
+        """What is shown after all that comes until then."""
+        end = time.monotonic() + seconds
+        while select.select([self.master], [], [], max(end - time.monotonic(), 0))[0]:
             data = os.read(self.master, 65536)
             self.bytes += len(data)
             self.buffer.feed(data)
@@ -94,7 +96,7 @@ class TopTest(drover.DaemonTest):
             screen.wait_for(title)
             drover.wait_for(lambda: "\N{REPLACEMENT CHARACTER}" not in screen.look(), "all to be drawn anew")
         text = screen.look()
-        for part in ("simulated", "GPUs: 8", "Processes: 0", "Tasks: 1 run, 0 wait", task, "train", "running", "q quit"):
+        for part in ("simulated", "GPUs: 8", "Processes: 0", "Tasks: 1 run, 0 wait", task, "train", "running", "? help"):
             self.assertIn(part, text)
         screen.resize(60, 250)
         screen.wait_for("NVIDIA A100-SXM4-40GB")
@@ -110,11 +112,9 @@ class TopTest(drover.DaemonTest):
         self.assertIn("31", screen.buffer.style_of("█"), "what is busy is red")
         history = re.search(r"95% +([▁▂▃▄▅▆▇█]+)", screen.look())[1]
         self.assertEqual(list(history), sorted(history), "it grew")
-        screen.look(1.2)
+        screen.look(1.5)
         before = screen.bytes
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            screen.look(0.2)
+        screen.look(5)
         self.assertLess(screen.bytes - before, 5 * 2 * 400, "no more is sent than what changed")
         self.quit(screen)
 

@@ -13,7 +13,7 @@ using Mode = View::Mode;
 constexpr Style kTitle{.bold = true};
 constexpr Style kNames{.colour = Colour::kDim};
 constexpr Style kAlarm{.colour = Colour::kRed, .bold = true};
-constexpr int kBar = 8;  // cells of a bar before text
+constexpr int kBar = 6;  // cells of a bar before text
 
 constexpr std::array<const char*, 15> kHelp = {
     "drover top: what the GPUs do, and for whom",
@@ -130,7 +130,9 @@ void draw_foot(Screen& screen, const View& view, const Panels& panels, const Sur
   } else if (!view.message.empty()) {
     screen.put(0, y, view.message, kTitle);
   } else if (const auto cut = cut_text(view, panels, screen.width()); !cut.empty()) {
-    screen.put(0, y, cut);
+    constexpr int kRoomOfHint = 8;
+    screen.put(0, y, cut, {}, screen.width() - kRoomOfHint);
+    screen.put(screen.width() - kRoomOfHint + 2, y, "? help", kNames);
   } else {
     const auto filter = view.filter.empty() ? "" : "Only " + view.filter + " | ";
     screen.put(0, y,

@@ -86,9 +86,9 @@ Panel gpu_panel(const json& gpus, const Histories& histories) {
   panel.columns = {{"GPU", 3, true},
                    {"NODE", 14, false, of_several_nodes(gpus) ? 0 : kNever},
                    {"MODEL", 24, false, kWide},
-                   {"USE", 13},
+                   {"USE", 11},
                    {"HISTORY", 9},
-                   {"MEMORY", 25},
+                   {"MEMORY", 23},
                    {"TEMP", 4, true},
                    {"POWER", 5, true},
                    {"USED BY", 10, false, 0, true}};
