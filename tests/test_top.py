@@ -225,6 +225,17 @@ class TopTest(drover.DaemonTest):
         screen.wait_for(task)
         self.quit(screen)
 
+    def test_a_daemon_that_does_not_answer_holds_nobody(self):
+        screen = self.top("--interval", "200ms")
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+        time.sleep(1)
+        screen.type("\t")
+        screen.wait_for("^> Processes")
+        screen.wait_for("^No answer came from the daemon")
+        self.quit(screen)
+        self.daemon.process.send_signal(signal.SIGCONT)
+
     def test_the_terminal_is_always_set_back(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             with self.subTest(signal=number):

@@ -106,6 +106,8 @@ class Sitting {
     }
   }
 
+  bool close() { return watcher_.close(); }
+
  private:
   void suspend() {
     console_.suspend();
@@ -167,7 +169,12 @@ Result<int> show_top(Context& context, const TopOptions& options) {
                      "write for example --interval 2s");
   if (context.endpoint.trouble && !options.here) return Failure(*context.endpoint.trouble);
   if (options.once || options.json || !top::is_at_terminal()) return look_once(context, options);
-  return Sitting(context, options.here, interval).sit();
+  std::optional<Sitting> sitting(std::in_place, context, options.here, interval);
+  const int status = sitting->sit();
+  const bool over = sitting->close();
+  sitting.reset();
+  if (!over) ::_exit(status);  // a thread waits for a daemon that does not answer
+  return status;
 }
 
 }  // namespace

@@ -54,8 +54,9 @@ Watcher::Watcher(Source source, std::chrono::milliseconds interval, std::functio
     : shared_(std::make_shared<Shared>(std::move(source), interval, std::move(told))),
       thread_([shared = shared_] { run(shared); }) {}
 
-Watcher::~Watcher() {
+bool Watcher::close() {
   std::unique_lock lock(shared_->mutex);
+  if (!thread_.joinable()) return shared_->ended;
   shared_->ending = true;
   shared_->told = nullptr;
   shared_->changed.notify_all();
@@ -65,6 +66,7 @@ Watcher::~Watcher() {
     thread_.join();
   else
     thread_.detach();
+  return ended;
 }
 
 Watcher::News Watcher::take() {

@@ -20,8 +20,7 @@ class Watcher {
  public:
   /// `told` is called on the thread of the watcher when there is something to take(); it must not block.
   Watcher(Source source, std::chrono::milliseconds interval, std::function<void()> told);
-  /// Waits for what is under way, if that ends soon; otherwise the thread is left behind with what it needs.
-  ~Watcher();
+  ~Watcher() { close(); }
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
@@ -34,6 +33,9 @@ class Watcher {
   News take();
   void set(std::chrono::milliseconds interval, bool paused);
   void stop(const std::string& task, bool force);
+  /// The last look. Waits for what is under way, if that ends soon; otherwise the thread is left behind with
+  /// what it needs, and this is false: the process then ends by _exit().
+  bool close();
 
  private:
   struct Shared;
