@@ -1,6 +1,5 @@
 #include "cli/top/keys.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
