@@ -11,6 +11,7 @@
 #include "container/shim.h"
 #include "doctor.h"
 #include "driver/hook/hook.h"
+#include "gpus_here.h"
 #include "hardware.h"
 #include "kube_node/run.h"
 #include "kube_node/sandbox_relay.h"
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
   hooks.kube_queues = queues_on_cluster;
   hooks.api_server = api_server_of;
   hooks.doctor = examine_machine;
+  hooks.gpus_here = gpus_here();
   hooks.cdi_specification = [](const std::string& driver_root) -> Result<cdi::Specification> {
     DROVER_TRY(const auto hardware, Hardware::open({"/", "", driver_root, {}, false}));
     return hardware.cdi_specification(hardware.discover());

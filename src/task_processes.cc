@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <functional>
@@ -17,18 +16,6 @@ namespace {
 
 constexpr std::string_view kGroupOfTasks = "drover";
 constexpr std::string_view kGroupOfShims = "shims";
-constexpr std::size_t kDigitsOfContainer = 64;
-
-/// "docker-<id>.scope": engines name the group of a container by its id, of 64 digits. Other groups that its
-/// processes are in may be those of many.
-bool names_container(std::string_view group) {
-  std::size_t digits = 0;
-  for (const char character : group) {
-    digits = std::isxdigit(static_cast<unsigned char>(character)) != 0 ? digits + 1 : 0;
-    if (digits == kDigitsOfContainer) return true;
-  }
-  return false;
-}
 
 using TasksByGroup = std::map<std::string, std::string, std::less<>>;
 
@@ -42,7 +29,7 @@ TasksByGroup tasks_by_group(const std::vector<engine::TaskProcesses>& tasks) {
     const auto cgroups = read_file(fmt::format("/proc/{}/cgroup", task.first)).value_or("");
     std::string_view innermost;  // the engine may be in a container itself
     for (const auto group : metrics::cgroup_names(cgroups))
-      if (names_container(group)) innermost = group;
+      if (!metrics::container_of_group(group).empty()) innermost = group;
     if (!innermost.empty()) by_group.emplace(innermost, task.id);
   }
   return by_group;

@@ -122,6 +122,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_sharing(app, context);
   add_images(app, context);
   add_machine(app, context);
+  add_top(app, context);
   add_cordon(app, context);
   add_backup(app, context);
   add_cdi(app, context);

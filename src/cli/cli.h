@@ -171,6 +171,8 @@ struct Hooks {
   /// What a context of a kubeconfig, or its current one for "", says of the API server; without a path.
   std::function<Result<Gateway>(const std::string& kubeconfig, const std::string& context)> api_server;
   std::function<std::vector<Check>()> doctor;
+  /// What /v1/gpus?usage=true would say of this machine, without a daemon. Keeps what it needs between calls.
+  std::function<Result<nlohmann::json>()> gpus_here;
   /// Of this machine's GPUs, with the driver's files below `driver_root`; "" for the machine's own.
   std::function<Result<cdi::Specification>(const std::string& driver_root)> cdi_specification;
 };

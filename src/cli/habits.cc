@@ -177,8 +177,7 @@ constexpr std::array kVerbs = {
               "tasks need no noun: 'drover ps', 'drover inspect TASK', 'drover rm TASK'"},
     VerbHabit{"container", Gets::kRefusal,
               "a container is a task: 'drover ps', 'drover inspect TASK', 'drover rm TASK'"},
-    VerbHabit{"top", Gets::kRefusal, "'drover gpus' shows who has which GPU; /v1/metrics how busy each is"},
-    VerbHabit{"stats", Gets::kRefusal, "'drover gpus' shows who has which GPU; /v1/metrics how busy each is"},
+    VerbHabit{"stats", Gets::kRefusal, "'drover top' shows how busy each GPU is, and who has it"},
     VerbHabit{"wait", Gets::kRefusal, "'drover attach TASK' ends as the task does, with its status"},
     VerbHabit{
         "cp", Gets::kRefusal,

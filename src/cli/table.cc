@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <locale.h>
-#include <wchar.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <numeric>
 
+#include "cli/letters.h"
 #include "cli/printable.h"
 
 namespace drover::cli {
@@ -24,46 +23,16 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// One letter and how many columns it takes.
-struct Letter {
-  std::string_view bytes;
-  std::size_t columns = 1;
-};
-
-/// In UTF-8, whatever the machine's locale is.
-class Letters {
- public:
-  explicit Letters(std::string_view text) : text_(text) {
-    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    before_ = ::uselocale(utf8);
-  }
-  ~Letters() { ::uselocale(before_); }
-  Letters(const Letters&) = delete;
-  Letters& operator=(const Letters&) = delete;
-
-  bool done() const { return text_.empty(); }
-  Letter next() {
-    wchar_t wide = 0;
-    mbstate_t state{};
-    const auto size = ::mbrtowc(&wide, text_.data(), text_.size(), &state);
-    const bool good = size > 0 && size <= text_.size();
-    const auto columns = good ? ::wcwidth(wide) : 1;
-    Letter letter{text_.substr(0, good ? size : 1), static_cast<std::size_t>(std::max(columns, 0))};
-    text_.remove_prefix(letter.bytes.size());
-    return letter;
-  }
-
- private:
-  std::string_view text_;
-  locale_t before_;
-};
-
 }  // namespace
 
+std::string_view code_of(Colour colour) {
+  constexpr std::array<std::string_view, 5> kCodes = {"", "32", "33", "31", "2"};
+  return kCodes.at(static_cast<std::size_t>(colour));
+}
+
 std::string coloured(std::string text, Colour colour) {
-  constexpr std::array kCodes = {"", "32", "33", "31", "2"};
   if (colour == Colour::kNone || text.empty()) return text;
-  return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<std::size_t>(colour)], text);
+  return fmt::format("\033[{}m{}\033[0m", code_of(colour), text);
 }
 
 std::size_t display_width(std::string_view text) {

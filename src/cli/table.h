@@ -12,6 +12,8 @@ namespace drover::cli {
 
 enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
 
+/// What a terminal is told for it, between "\033[" and "m"; "" for kNone.
+std::string_view code_of(Colour colour);
 /// `text` in that colour, for a terminal.
 std::string coloured(std::string text, Colour colour);
 

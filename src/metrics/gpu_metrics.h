@@ -8,7 +8,11 @@
 // that the names of all its holders begin with. What several containers of one GPU use is told by container
 // and by process. Of a GPU in MIG mode, memory and containers are told by GPU instance.
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +29,11 @@ namespace drover::metrics {
 using Owner = Labels;
 
 struct ProcessFacts {
-  std::string name;  ///< what the kernel calls it
-  Owner owner;       ///< empty when it is in nobody's container
+  std::string name;                             ///< what the kernel calls it; may hold anything
+  Owner owner;                                  ///< empty when it is in nobody's container
+  std::optional<std::uint32_t> inner_pid = {};  ///< as it is called in its own PID namespace, if it has one
+  std::optional<uid_t> uid = {};                ///< whose it is, by the kernel
+  std::string container = {};                   ///< id of the outermost one that it is in; "" for none known
 };
 
 /// What a container may have of a shared GPU's memory.

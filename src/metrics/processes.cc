@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <set>
 
@@ -12,6 +13,7 @@ namespace drover::metrics {
 namespace {
 
 constexpr std::size_t kMostBytes = 64 * 1024;  // of a file of a process
+constexpr std::size_t kDigitsOfContainer = 64;
 
 /// Takes what is before the next `end` off the front.
 std::string_view take(std::string_view& text, char end) {
@@ -20,7 +22,43 @@ std::string_view take(std::string_view& text, char end) {
   return piece;
 }
 
+/// Who is in a container may make groups of any name within its own: the outermost is the engine's.
+std::string container_of(std::string_view cgroups) {
+  for (const auto group : cgroup_names(cgroups))
+    if (const auto id = container_of_group(group); !id.empty()) return std::string(id);
+  return "";
+}
+
+/// The words of a line of /proc/PID/status. The kernel writes line ends in a name as "\n".
+std::string_view status_line(std::string_view status, std::string_view name) {
+  while (!status.empty())
+    if (auto line = take(status, '\n'); take(line, '\t') == name) return line;
+  return "";
+}
+
+std::optional<std::uint32_t> number_in(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+void add_status(std::string_view status, ProcessFacts& facts) {
+  facts.uid = number_in(status_line(status, "Uid:"));
+  const auto pids = status_line(status, "NSpid:");  // of each namespace, from that of /proc to its own
+  if (const auto inner = pids.rfind('\t'); inner != std::string_view::npos)
+    facts.inner_pid = number_in(pids.substr(inner + 1));
+}
+
 }  // namespace
+
+std::string_view container_of_group(std::string_view group) {
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    digits = std::isxdigit(static_cast<unsigned char>(group[i])) != 0 ? digits + 1 : 0;
+    if (digits == kDigitsOfContainer) return group.substr(i + 1 - digits, digits);
+  }
+  return "";
+}
 
 std::vector<std::string_view> cgroup_names(std::string_view cgroups) {
   std::vector<std::string_view> names;
@@ -47,7 +85,9 @@ std::map<std::uint32_t, ProcessFacts> read_processes(const std::string& proc,
     auto name = read_file(folder + "/comm", kMostBytes);
     if (!cgroups || !name) continue;
     while (name->ends_with('\n')) name->pop_back();
-    processes[pid] = {std::move(*name), owner_of(*cgroups)};
+    auto& facts = processes[pid] = {std::move(*name), owner_of(*cgroups)};
+    facts.container = container_of(*cgroups);
+    add_status(read_file(folder + "/status", kMostBytes).value_or(""), facts);
   }
   return processes;
 }

@@ -20,6 +20,10 @@ namespace drover::metrics {
 /// is in a container may make groups of any name within its own, so the first that is known is the right one.
 std::vector<std::string_view> cgroup_names(std::string_view cgroups);
 
+/// The id of 64 digits by which an engine has named the control group of a container:
+/// "docker-<id>.scope"; "" for other groups, which may be those of many.
+std::string_view container_of_group(std::string_view group);
+
 /// Whose a process is by the text of its /proc/PID/cgroup; an empty owner for nobody's.
 using OwnerOf = std::function<Owner(std::string_view cgroups)>;
 

@@ -35,6 +35,30 @@ TEST(ReadProcesses, TellsNamesAndOwners) {
   EXPECT_THAT(processes.at(9).owner, IsEmpty());
 }
 
+TEST(ReadProcesses, TellsWhoseAndHowItIsCalledInside) {
+  const std::string id(64, 'a'), forged(64, 'b');
+  FakeTree proc;
+  proc.file("7/cgroup", "0::/docker-" + id + ".scope/" + forged + "\n").file("7/comm", "x\n");
+  proc.file("7/status", "Name:\tNSpid:\\t1\\nUid:\t0\nUid:\t1000\t0\t0\t0\nNSpid:\t7\t4\t1\n");
+  proc.file("8/cgroup", "0::/\n").file("8/comm", "y\n").file("8/status", "Name:\ty\nNSpid:\t8\n");
+  std::map<std::string, gpu::GpuUsage> usage;
+  for (const std::uint32_t pid : {7U, 8U}) usage["GPU-0"].processes.push_back({.pid = pid});
+  const auto processes = read_processes(proc.root(), usage, [](std::string_view) { return Owner{}; });
+  EXPECT_EQ(processes.at(7).inner_pid, 1U);
+  EXPECT_EQ(processes.at(7).uid, 1000U);
+  EXPECT_EQ(processes.at(7).container, id) << "what is in a container may name groups as it likes";
+  EXPECT_EQ(processes.at(8).inner_pid, std::nullopt);
+  EXPECT_EQ(processes.at(8).uid, std::nullopt);
+  EXPECT_EQ(processes.at(8).container, "");
+}
+
+TEST(ContainerOfGroup, IsItsIdOf64Digits) {
+  const std::string id(64, '7');
+  EXPECT_EQ(container_of_group("docker-" + id + ".scope"), id);
+  EXPECT_EQ(container_of_group("cri-containerd-" + id), id);
+  EXPECT_EQ(container_of_group(std::string(63, '7') + "x7"), "");
+}
+
 TEST(ProcessState, TellsWhoHangsInTheKernel) {
   FakeTree proc;
   proc.file("7/stat", "7 (a) R (b) D 1 7 7 0\n").file("9/stat", "9 (train) S 1 9\n");

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import pathlib
 import threading
 import unicodedata
 
@@ -45,7 +46,7 @@ class TerminalTest(attack.AttackTest):
         self.offer("POST", "/v1/tasks", {"command": [EVIL], "memory": "64MiB", "gpus": 1, "gpu_models": [EVIL]})
         drover.wait_for(lambda: all(record["state"] in (*drover.FINAL_STATES, "running", "waiting") for record in self.daemon.tasks()),
                         "the tasks to come as far as they do")
-        for words in (("ps",), ("ps", "-a"), ("gpus",), ("queue",), ("quota",), ("events",), ("node",), ("topo",), ("image", "ls")):
+        for words in (("ps",), ("ps", "-a"), ("top",), ("gpus",), ("queue",), ("quota",), ("events",), ("node",), ("topo",), ("image", "ls")):
             with self.subTest(words=words):
                 self.assert_plain(*words)
         for record in self.daemon.tasks():
@@ -54,6 +55,21 @@ class TerminalTest(attack.AttackTest):
                 self.assert_plain("run", "--queue", "root", "--image", record["task"].get("image") or "x", "true")
         if taken:
             self.daemon.stop_task(taken["task"]["id"], force=True)
+
+    def test_a_program_that_names_itself(self):
+        script = r'printf "\033]0;owned\007\033[2J\nroot" > /proc/$$/comm; echo up; while true; do sleep 1; done'
+        task = self.submit(self.mallory, ["/bin/sh", "-c", script], gpus=1)
+        self.daemon.wait_for_output(task, "up")
+        pid = next(pid for group in drover.cgroups_of([task])
+                   for pid in map(int, pathlib.Path(group, "cgroup.procs").read_text().split())
+                   if pathlib.Path(f"/proc/{pid}/comm").read_bytes().startswith(b"\x1b"))
+        (uuid,) = self.daemon.task(task)["gpus"]
+        self.daemon.set_faults({uuid: {"processes": [{"pid": pid, "memory_mib": 64}]}})
+        drover.wait_for(lambda: task in self.cli(None, "top", "--once").out.split("Processes: 1")[-1].split("Tasks:")[0], "the process to be seen")
+        for words in (("top", "--once"), ("top", "--json"), ("gpus",), ("gpus", "--json")):
+            with self.subTest(words=words):
+                self.assert_plain(*words)
+        self.daemon.end_task(task)
 
     def test_files_in_a_sandbox(self):
         task = self.submit(self.mallory, ["/bin/sh", "-c", 'mkdir "$0"; touch "$0/x" "x$0"; ln -s "$0" l; echo up', EVIL])

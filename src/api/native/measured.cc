@@ -39,13 +39,17 @@ metrics::OwnerOf owner_by_cgroup(const std::map<std::string, metrics::Owner, std
   };
 }
 
+/// What its owner bears under that name; "" when it is in no task.
+std::string label_of(const metrics::ProcessFacts& process, std::string_view name) {
+  for (const auto& [label, value] : process.owner)
+    if (label == name) return value;
+  return "";
+}
+
 /// "" when it is in none.
 std::string task_of(const metrics::MachineFacts& machine, std::uint32_t pid) {
   const auto found = machine.processes.find(pid);
-  if (found == machine.processes.end()) return "";
-  for (const auto& [label, value] : found->second.owner)
-    if (label == "task_id") return value;
-  return "";
+  return found == machine.processes.end() ? "" : label_of(found->second, "task_id");
 }
 
 /// What the daemon tells of shares names their tasks, of which the caller may not see all.
@@ -85,10 +89,21 @@ json view_process(const gpu::ProcessUsage& process, const metrics::MachineFacts&
                 {"memory_bytes", optional(process.memory_bytes)},
                 {"gpu_percent", optional(process.sm_percent)},
                 {"name", nullptr},
-                {"task", nullptr}};
-  if (const auto found = machine.processes.find(process.pid); found != machine.processes.end())
-    shown["name"] = found->second.name;
-  if (auto task = task_of(machine, process.pid); !task.empty()) shown["task"] = std::move(task);
+                {"task", nullptr},
+                {"user", nullptr},
+                {"uid", nullptr},
+                {"container_pid", nullptr},
+                {"container", nullptr}};
+  const auto found = machine.processes.find(process.pid);
+  if (found == machine.processes.end()) return shown;
+  const auto& facts = found->second;
+  shown["name"] = facts.name;
+  if (facts.uid) shown["uid"] = *facts.uid;
+  if (facts.inner_pid) shown["container_pid"] = *facts.inner_pid;
+  for (const auto& [field, text] :
+       {std::pair("task", label_of(facts, "task_id")), std::pair("user", label_of(facts, "user")),
+        std::pair("container", facts.container)})
+    if (!text.empty()) shown[field] = text;
   return shown;
 }
 

@@ -43,6 +43,7 @@ void add_files(CLI::App& app, Context& context);             // files.cc: files 
 void add_images(CLI::App& app, Context& context);            // image.cc: image pull, ls, rm …
 void add_image_variants(CLI::App& image, Context& context);  // image_variants.cc: image variants
 void add_machine(CLI::App& app, Context& context);           // machine.cc: gpus, topo, node
+void add_top(CLI::App& app, Context& context);               // top.cc: top
 void add_cordon(CLI::App& app, Context& context);            // cordon.cc: cordon, uncordon, drain
 void add_backup(CLI::App& app, Context& context);            // backup.cc: backup, restore
 void add_cdi(CLI::App& app, Context& context);               // cdi.cc: cdi, cdi generate, ls

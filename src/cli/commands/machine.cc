@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/gpu_words.h"
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/words.h"
@@ -39,68 +40,9 @@ std::string title(const json& machine) {
   return text;
 }
 
-std::string health_of_gpu(const json& gpu) {
-  if (const auto cordoned = gpu.value("cordoned", ""); gpu.value("healthy", true) && !cordoned.empty())
-    return cordoned;
-  if (gpu.value("healthy", true)) {
-    const std::string health = gpu.value("mig", "") == "enabled" ? "ok, in parts" : "ok";
-    return health + (gpu.value("problems", json::array()).empty() ? "" : ", see --json");
-  }
-  return "unfit: " + gpu.value("unfit", "");
-}
-
-/// Whether they have it by MPS, and as which group: " by MPS (group train)".
-std::string mps_of(const json& holders) {
-  if (holders.empty() || holders.front().value("share_by", "") != "mps") return "";
-  const auto group = holders.front().value("group", "");
-  return group.empty() ? " by MPS" : fmt::format(" by MPS (group {})", group);
-}
-
-/// Everyone who has it or a share of it: "alice 1f3a", "alice 1f3a 0.5, bob 0.25 (counted, not enforced)".
-std::string holders_of(const json& gpu) {
-  std::string text;
-  json shares = json::array();
-  for (const auto& holder : gpu.value("holders", json::array())) {
-    text += (text.empty() ? "" : ", ") + holder.value("user", "");
-    const auto task = holder.value("task", json());
-    if (task.is_string()) text += " " + task.get<std::string>();
-    const int milli = holder.value("milli", 1000);
-    const bool whole = milli == 1000 && !holder.contains("mig");
-    if (whole) continue;
-    shares.push_back(holder);
-    text += " " + (holder.contains("mig") ? holder.at("mig").value("profile", "") : parts(milli));
-  }
-  if (text.empty()) return "-";
-  return text + (shares.empty() ? "" : tier_words(shares)) + mps_of(gpu.value("holders", json::array()));
-}
-
 std::string number_of(const json& usage, const char* field, const char* unit) {
-  const auto& value = usage.is_object() ? usage.value(field, json()) : json();
+  const auto value = usage.value(field, json());
   return value.is_number() ? value.dump() + unit : "-";
-}
-
-/// "39.6 GiB", and what of it is in use: "1.2 of 39.6 GiB".
-std::string memory_of(const json& gpu, const json& usage) {
-  const auto all = gpu.value("memory_bytes", json());
-  if (!all.is_number()) return "-";
-  const auto used = usage.is_object() ? usage.value("memory_used_bytes", json()) : json();
-  return used.is_number() ? format_part(used.get<std::uint64_t>(), all.get<std::uint64_t>())
-                          : format_bytes(all.get<std::uint64_t>());
-}
-
-/// Processes that are no task's: "2 other processes, 1.5 GiB"; "" when there are none.
-std::string strangers_on(const json& usage) {
-  const auto foreign = usage.is_object() ? usage.value("foreign", json::object()) : json::object();
-  const auto count = foreign.value("processes", 0);
-  if (count == 0) return "";
-  return fmt::format("{} other {}, {}", count, count == 1 ? "process" : "processes",
-                     format_bytes(foreign.value("memory_bytes", std::uint64_t{0})));
-}
-
-std::string users_of(const json& gpu, const json& usage) {
-  const auto holders = holders_of(gpu), strangers = strangers_on(usage);
-  if (strangers.empty()) return holders;
-  return holders == "-" ? strangers : holders + "; " + strangers;
 }
 
 /// Whether these GPUs are of more than one machine.
@@ -110,17 +52,8 @@ bool are_several(const json& gpus) {
   return false;
 }
 
-/// With what the GPUs do, as long as somebody can say.
-Result<json> machine_in_use(const Client& client) {
-  auto machine = client.get("/v1/gpus?usage=true");
-  const bool cannot_say = !machine && (machine.error().kind == ErrorKind::kUnsupported ||
-                                       machine.error().kind == ErrorKind::kUnavailable ||
-                                       machine.error().kind == ErrorKind::kInvalid);  // it is older
-  return cannot_say ? client.get("/v1/gpus") : std::move(machine);
-}
-
 Result<int> gpus(Context& context, const TableOptions& options) {
-  DROVER_TRY(const auto machine, machine_in_use(context.client()));
+  DROVER_TRY(const auto machine, gpus_in_use(context.client()));
   if (options.json) {
     print_json(machine);
     return 0;
@@ -131,15 +64,15 @@ Result<int> gpus(Context& context, const TableOptions& options) {
   if (several) header.insert(header.begin(), "NODE");
   Table table(std::move(header));
   for (const auto& gpu : machine.value("gpus", json::array())) {
-    const auto usage = gpu.value("usage", json());
+    const auto usage = usage_of(gpu);
     const auto ecc = gpu.value("ecc", json());
     std::vector<Cell> row{shown(gpu, "index"),
                           shown(gpu, "model"),
-                          memory_of(gpu, usage),
+                          memory_of_gpu(gpu),
                           number_of(usage, "gpu_percent", "%"),
                           number_of(usage, "temperature", "C"),
                           health_of_gpu(gpu),
-                          users_of(gpu, usage),
+                          users_of_gpu(gpu),
                           shown(gpu, "uuid"),
                           shown(gpu, "pci"),
                           shown(gpu, "numa_node"),
