@@ -30,7 +30,7 @@ const std::vector<Chapter>& chapters() {
       {"Apps and jobs", {"init", "validate", "apply", "export", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},
-      {"This machine", {"top", "gpus", "topo", "node", "cordon", "uncordon", "drain", "cdi", "doctor"}},
+      {"This machine", {"ui", "top", "gpus", "topo", "node", "cordon", "uncordon", "drain", "cdi", "doctor"}},
       {"The daemon", {"serve", "backup", "restore", "kube"}},
       {"This program", {"help", "context", "completion", "version"}},
   };
