@@ -89,7 +89,7 @@ class ReaderTest(attack.AttackTest):
     profile = "k40m"
     secret = "what-prometheus-shows"
     # What strangers are told, too.
-    OPEN = {("GET", "/health"), ("GET", "/v1/schemas/{name, ("GET", "/ui"), ("GET", "/ui/{file}"), ("GET", "/v1/socket")}")}
+    OPEN = {("GET", "/health"), ("GET", "/v1/schemas/{name}"), ("GET", "/ui"), ("GET", "/ui/{file}"), ("GET", "/v1/socket")}
     # Of other APIs.
     MORE = {("GET", "/v2/apps"), ("POST", "/v2/apps"), ("DELETE", "/v2/apps/web"), ("GET", "/v2/info"), ("GET", "/v2/events"), ("GET", "/metrics"),
             ("GET", "/v1/scheduler/jobs"), ("POST", "/v1/scheduler/iso8601"), ("GET", "/master/state"), ("GET", "/metrics/snapshot"),
