@@ -122,7 +122,6 @@ Status Daemon::open(const std::string& id, engine::Ports ports, store::Journal j
   state.executor_timeouts = {options_.executor_registration_timeout, options_.executor_recovery_timeout};
   if (state.limits.sandbox_bytes == 0) state.limits.sandbox_bytes = disk_size(options_.state) / kUsersPart;
   DROVER_TRY(executor_tokens_, api::ExecutorTokens::open(options_.state + "/executors.key"));
-  DROVER_TRY(logins_, api::Logins::open(options_.state + "/logins.key"));
   checks_ = std::make_unique<engine::Checks>(context_, check_ports(), options_.limits.command_checks);
   engine_ = std::make_unique<engine::LocalEngine>(std::move(ports), std::move(journal), std::move(state),
                                                   std::move(view));
@@ -233,7 +232,7 @@ Status Daemon::listen(api::ServerOptions options) {
   options.marathon_strict = options_.marathon_strict;
   options.filter_gpu_resources = options_.filter_gpu_resources;
   options.executor_tokens = executor_tokens_;
-  options.logins = logins_;
+  DROVER_TRY(options.logins, api::Logins::open(options_.state + "/logins.key"));
   options.log = log_warning;
   options.audit = log_note;
   options.add_facts = [this](metrics::DaemonFacts& facts) { add_facts(facts); };

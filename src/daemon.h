@@ -79,7 +79,6 @@ class Daemon {
   metrics::Histogram lags_{metrics::kDurations};
   TimePoint alarm_at_ = TimePoint::max();  ///< what it is set to
   std::optional<api::ExecutorTokens> executor_tokens_;
-  std::optional<api::Logins> logins_;
   std::unique_ptr<engine::Checks> checks_;
   engine::Webhooks webhooks_;
   std::unique_ptr<engine::LocalEngine> engine_;

@@ -6,12 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import unittest
 
 PYTHON = pathlib.Path(sys.executable).resolve()
 
 
-class CannotInstall(Exception):
-    """What pip says of it."""
+class CannotInstall(unittest.SkipTest):
+    """What pip says of it. A test that needs them is skipped."""
 
 
 def provide(name, packages):
@@ -26,7 +27,7 @@ def provide(name, packages):
                                     "--target", partial, *packages], capture_output=True, text=True, timeout=600, check=False)
         if installed.returncode != 0:
             shutil.rmtree(partial, ignore_errors=True)
-            raise CannotInstall(installed.stderr.strip()[-300:])
+            raise CannotInstall(f"the Python packages of {name} cannot be installed here: {installed.stderr.strip()[-300:]}")
         try:
             partial.rename(folder)
         except OSError:

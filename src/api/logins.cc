@@ -18,6 +18,10 @@ std::int64_t seconds_of(Logins::Time time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
+std::string_view user_in(std::string_view text) {
+  return text.substr(0, text.rfind('.'));
+}
+
 /// "root.1795945943": what the code is of. None when it is no such thing.
 std::optional<Logins::Time> end_in(std::string_view text) {
   const auto dot = text.rfind('.');
@@ -36,11 +40,21 @@ Result<Logins> Logins::open(const std::string& path) {
       .map([](std::string&& key) { return Logins(std::move(key)); });
 }
 
+void Logins::set_credentials(const std::vector<Credential>& credentials) {
+  secrets_.clear();
+  for (const auto& [user, secret] : credentials) secrets_[user] += secret + '\n';
+}
+
+/// `text`: as in end_in().
+std::string Logins::code_of(std::string_view text) const {
+  const auto known = secrets_.find(user_in(text));
+  return api::code_of(key_, fmt::format("{}\n{}", text, known == secrets_.end() ? "" : known->second));
+}
+
 Logins::Session Logins::begin(const std::string& user, Time now) const {
   const auto until = seconds_of(now + kSession);
   const auto text = fmt::format("{}.{}", user, until);
-  return {fmt::format("{}{}.{}", kSessionBegin, text, code_of(key_, text)),
-          Time(std::chrono::seconds(until))};
+  return {fmt::format("{}{}.{}", kSessionBegin, text, code_of(text)), Time(std::chrono::seconds(until))};
 }
 
 std::optional<std::string> Logins::user_of(std::string_view session, Time now) const {
@@ -48,11 +62,11 @@ std::optional<std::string> Logins::user_of(std::string_view session, Time now) c
   if (!session.starts_with(kSessionBegin) || dot == session.npos || dot < kSessionBegin.size())
     return std::nullopt;
   const auto text = session.substr(kSessionBegin.size(), dot - kSessionBegin.size());
-  if (!is_same_secret(code_of(key_, text), session.substr(dot + 1)) || ended_.contains(session))
+  if (!is_same_secret(code_of(text), session.substr(dot + 1)) || ended_.contains(session))
     return std::nullopt;
   const auto until = end_in(text);
   if (!until || now >= *until) return std::nullopt;
-  return std::string(text.substr(0, text.rfind('.')));
+  return std::string(user_in(text));
 }
 
 void Logins::end(std::string_view session, Time now) {

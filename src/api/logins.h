@@ -1,16 +1,19 @@
 #pragma once
 
 // Who has logged in to the web page. A browser that showed a secret, or a ticket, gets a session, which is
-// good for some hours: "session.<user>.<until>.<code>", where the code follows from the rest and a key that
-// only the daemon has. So nobody's sessions take up memory, and a daemon that starts again knows them. Used
-// on the control strand only.
+// good for some hours: "session.<user>.<until>.<code>", where the code follows from the rest, a key that
+// only the daemon has, and the user's secrets. So nobody's sessions take up memory, a daemon that starts
+// again knows them, and who gets another secret, or none any more, has to log in again. Used on the control
+// strand only.
 
 #include <chrono>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/access.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -27,6 +30,8 @@ class Logins {
   explicit Logins(std::string key) : key_(std::move(key)) {}
   /// Reads the key, or makes one. Refuses a file that somebody else owns or may read.
   static Result<Logins> open(const std::string& path);
+  /// The secrets of TCP as they are from now on.
+  void set_credentials(const std::vector<Credential>& credentials);
 
   struct Session {
     std::string token;
@@ -47,8 +52,11 @@ class Logins {
     std::string user;
     Time until;
   };
+  std::string code_of(std::string_view text) const;
+
   std::string key_;
-  std::map<std::string, Time, std::less<>> ended_;  ///< sessions, until when they would be good
+  std::map<std::string, std::string, std::less<>> secrets_;  ///< by user: all of his, one in a line
+  std::map<std::string, Time, std::less<>> ended_;           ///< sessions, until when they would be good
   std::map<std::string, Ticket, std::less<>> tickets_;
 };
 

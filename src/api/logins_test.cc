@@ -36,6 +36,17 @@ TEST(Logins, WhatWasChangedIsNobodys) {
     EXPECT_FALSE(logins.user_of(wrong, kNoon)) << wrong;
 }
 
+TEST(Logins, ASessionIsOverWhenItsUsersSecretsAreOthers) {
+  auto logins = some_logins();
+  logins.set_credentials({{"ann", "0123456789abcdef"}, {"bob", "fedcba9876543210"}});
+  const auto ann = logins.begin("ann", kNoon).token, bob = logins.begin("bob", kNoon).token;
+  logins.set_credentials({{"bob", "fedcba9876543210"}, {"eve", "0123456789abcdef"}});
+  EXPECT_FALSE(logins.user_of(ann, kNoon));
+  EXPECT_EQ(logins.user_of(bob, kNoon), "bob");
+  logins.set_credentials({{"bob", "0000000000000000"}});
+  EXPECT_FALSE(logins.user_of(bob, kNoon));
+}
+
 TEST(Logins, OneThatWasEndedIsOver) {
   auto logins = some_logins();
   const auto token = logins.begin("ann", kNoon).token, other = logins.begin("ann", kNoon + 1s).token;

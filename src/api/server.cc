@@ -261,7 +261,10 @@ Result<std::unique_ptr<Server>> Server::start(asio::io_context& context, engine:
   shared->answers = std::make_unique<AnswerShares>(chosen.answer_bytes);
   shared->services.answers = shared->answers.get();
   shared->services.typing = &parts->typing;
-  shared->services.logins = parts->options.logins ? &*parts->options.logins : nullptr;
+  if (parts->options.logins) {
+    shared->services.logins = &*parts->options.logins;
+    parts->options.logins->set_credentials(chosen.credentials);
+  }
   shared->log = chosen.log;
   shared->audit = chosen.audit;
   boost::system::error_code error;
@@ -367,6 +370,7 @@ void Server::ask(const engine::Caller& caller, const std::string& method, const 
 }
 
 void Server::set_credentials(std::vector<Credential> credentials) {
+  if (auto* const logins = parts_->shared->services.logins) logins->set_credentials(credentials);
   parts_->shared->credentials = std::move(credentials);
 }
 

@@ -209,9 +209,6 @@ asio::awaitable<bool> Session::serve_one() {
   const bool keep_alive = message.keep_alive() && !stopping_;
   const bool opens_page = response->opens_page;
   message.keep_alive(keep_alive);
-  if (caller && !response->share)
-    response->share =
-        shared_->answers->begin(caller->user.uid, response->body.size(), AnswerShares::Clock::now());
   co_await send(std::move(*response), message);
   interruptible_ = true;
   if (opens_page) {
@@ -241,6 +238,9 @@ asio::awaitable<Response> Session::answer(const Message& message, const Asker& a
   auto response = co_await route(shared_->routes, shared_->services, std::move(*request));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
   shared_->services.tally->answer_times.observe(taken.count());
+  if (asker.caller && !response.share)
+    response.share =
+        shared_->answers->begin(asker.caller->user.uid, response.body.size(), AnswerShares::Clock::now());
   co_return response;
 }
 

@@ -13,10 +13,6 @@ using nlohmann::json;
 
 constexpr std::size_t kMostNames = 1000;
 
-std::string in_words(const Error& error) {
-  return error.hint.empty() ? error.message : fmt::format("{} ({})", error.message, error.hint);
-}
-
 }  // namespace
 
 Source::Source(Client client, bool of_this_machine, GpusHere here, Whom whom)
@@ -67,7 +63,7 @@ void Source::name_users(Snapshot& snapshot) {
 
 std::string Source::stop(const std::string& task, bool force) const {
   const auto answer = client_.post(task_target(task, "/stop"), {{"force", force}});
-  if (!answer) return in_words(answer.error());
+  if (!answer) return to_string(answer.error());
   return fmt::format("Task {} was {}", task, force ? "killed" : "asked to end");
 }
 

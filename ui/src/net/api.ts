@@ -10,13 +10,25 @@ export class Refusal extends Error {
 
 const kPatience = 30_000; // ms
 
+interface Refused {
+  error?: { kind: string; message: string; hint?: string; path?: string };
+  // Marathon's and Chronos' forms, whose APIs the daemon speaks besides its own.
+  message?: string;
+  details?: { path: string; errors: string[] }[];
+}
+
 export function refusal(status: number, body: string): Refusal {
   try {
-    const { error } = JSON.parse(body);
-    return new Refusal(status, error.kind, error.message, error.hint ?? "", error.path ?? "");
+    const { error, message, details = [] } = JSON.parse(body) as Refused;
+    if (error) return new Refusal(status, error.kind, error.message, error.hint ?? "", error.path ?? "");
+    if (message) {
+      const where = details.flatMap(({ path, errors }) => errors.map((each) => (path === "/" ? each : `${path}: ${each}`)));
+      return new Refusal(status, "", message.replace(/\.$/, ""), where.join("; "), "");
+    }
   } catch {
-    return new Refusal(status, "unavailable", `The daemon answered with ${status}`, "", "");
+    // Told below.
   }
+  return new Refusal(status, "unavailable", `The daemon answered with ${status}`, "", "");
 }
 
 /** Whoever has to log in hears of it. */
@@ -33,7 +45,7 @@ export async function ask<T>(method: string, path: string, body?: unknown, heade
       method,
       credentials: "omit",
       signal: AbortSignal.timeout(kPatience),
-      headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
+      headers: { ...headers, Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
@@ -42,7 +54,7 @@ export async function ask<T>(method: string, path: string, body?: unknown, heade
   if (answer.status === 401 && path !== "/v1/login") stranger();
   const text = await answer.text();
   if (!answer.ok) throw refusal(answer.status, text);
-  return (text === "" ? undefined : JSON.parse(text)) as T;
+  return (answer.headers.get("Content-Type")?.includes("json") && text ? JSON.parse(text) : undefined) as T;
 }
 
 export const get = <T>(path: string) => ask<T>("GET", path);

@@ -3,7 +3,7 @@
 import { Calm } from "./calm";
 import type { MachineEvent } from "./live";
 import type { Job, PartOf, Statistics } from "./types";
-import { getWire } from "./wire";
+import { get } from "./api";
 
 const kApi = "/v1/scheduler";
 
@@ -14,13 +14,13 @@ const ofJob = (event: MachineEvent & PartOf, name?: string) =>
   event.part_of !== undefined && (name ? event.part_of === name : event.part_of !== "" && !event.part_of.startsWith("/"));
 
 async function findJobs(): Promise<JobState[]> {
-  const [jobs, summary] = await Promise.all([getWire<Job[]>(`${kApi}/jobs`), getWire<{ jobs: { name: string; state: string }[] }>(`${kApi}/jobs/summary`)]);
+  const [jobs, summary] = await Promise.all([get<Job[]>(`${kApi}/jobs`), get<{ jobs: { name: string; state: string }[] }>(`${kApi}/jobs/summary`)]);
   const states = new Map(summary.jobs.map(({ name, state }) => [name, state]));
   return jobs.map((job) => ({ ...job, state: states.get(job.name) ?? "" }));
 }
 
 export const jobs = new Calm(findJobs, (event) => ofJob(event));
-export const runsOf = (name: string) => new Calm(() => getWire<Statistics>(`${kApi}/job/stat/${encodeURIComponent(name)}`), (event) => ofJob(event, name));
+export const runsOf = (name: string) => new Calm(() => get<Statistics>(`${kApi}/job/stat/${encodeURIComponent(name)}`), (event) => ofJob(event, name));
 export const jobPath = (name: string) => `${kApi}/job/${encodeURIComponent(name)}`;
 export const killPath = (name: string) => `${kApi}/task/kill/${encodeURIComponent(name)}`;
 export const definePath = (job: Job) => `${kApi}/${job.parents ? "dependency" : "iso8601"}`;

@@ -4,7 +4,7 @@ import { Calm } from "./calm";
 import { listen } from "./live";
 import { follow } from "./stream";
 import type { App, Deployment, Queued } from "./types";
-import { getWire } from "./wire";
+import { get } from "./api";
 
 export interface Services { apps: App[]; deployments: Deployment[]; queue: Queued[] }
 export interface Service extends Services { app: App; versions: string[] }
@@ -25,7 +25,7 @@ class Served<T extends Services> extends Calm<T> {
   }
 }
 
-const deployments = () => getWire<Deployment[]>("/v2/deployments");
+const deployments = () => get<Deployment[]>("/v2/deployments");
 
 /** "in 53 s" would soon be wrong: they are told when. */
 function timed(reason: string): string {
@@ -33,16 +33,16 @@ function timed(reason: string): string {
 }
 
 async function queue(): Promise<Queued[]> {
-  const answer = await getWire<{ queue: Queued[] }>("/v2/queue");
+  const answer = await get<{ queue: Queued[] }>("/v2/queue");
   return answer.queue.map(({ app: { id }, processedOffersSummary: { reasons = [] } }) => ({ app: { id }, processedOffersSummary: { reasons: reasons.map(timed) } }));
 }
 
-const app = (id: string) => getWire<{ app: App }>(`/v2/apps${id}`).then((answer) => answer.app);
+const app = (id: string) => get<{ app: App }>(`/v2/apps${id}`).then((answer) => answer.app);
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
 
 /** Those that are deployed, with their instances; the others with their counts alone. */
 async function findServices(): Promise<Services> {
-  const [{ apps }, under, waiting] = await Promise.all([getWire<{ apps: App[] }>("/v2/apps"), deployments(), queue()]);
+  const [{ apps }, under, waiting] = await Promise.all([get<{ apps: App[] }>("/v2/apps"), deployments(), queue()]);
   const ids = new Set(under.flatMap((each) => each.currentActions.map((action) => action.app)));
   const whole = await Promise.all(apps.map((each) => (ids.has(each.id) ? app(path(each.id)).catch(() => each) : each)));
   return { apps: whole, deployments: under, queue: waiting };
@@ -50,7 +50,7 @@ async function findServices(): Promise<Services> {
 
 async function findService(id: string): Promise<Service> {
   const [own, { versions }, under, waiting] = await Promise.all([
-    app(path(id)), getWire<{ versions: string[] }>(`/v2/apps${path(id)}/versions`), deployments(), queue()]);
+    app(path(id)), get<{ versions: string[] }>(`/v2/apps${path(id)}/versions`), deployments(), queue()]);
   return { app: own, apps: [own], versions, deployments: under.filter((each) => each.affectedApps.includes(id)), queue: waiting.filter((each) => each.app.id === id) };
 }
 

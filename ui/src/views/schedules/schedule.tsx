@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import { chronosTime, definePath, jobPath, jobs, killPath, runsOf, timesOf, type JobState } from "../../net/schedules";
 import { useShared } from "../../net/state";
 import type { Run, Statistics } from "../../net/types";
-import { askWire, getWire } from "../../net/wire";
+import { ask, get } from "../../net/api";
 import { useDeeds } from "../../parts/deeds";
 import { Field } from "../../parts/field";
 import { TaskLink } from "../../parts/links";
@@ -22,14 +22,14 @@ function Tools({ job, deeds }: { job: JobState; deeds: ReturnType<typeof useDeed
     event.preventDefault();
     const words = String(new FormData(event.currentTarget as HTMLFormElement).get("arguments"));
     deeds.run(async () => {
-      await askWire("PUT", `${jobPath(job.name)}${words ? `?arguments=${encodeURIComponent(words)}` : ""}`);
+      await ask("PUT", `${jobPath(job.name)}${words ? `?arguments=${encodeURIComponent(words)}` : ""}`);
       return "It runs, besides its schedule.";
     });
   };
   /** The definition as it is now, with one word changed: the daemon keeps counts and history. */
   const enable = () => deeds.run(async () => {
-    const now = await getWire<JobState>(jobPath(job.name));
-    await askWire("POST", definePath(now), { ...now, disabled: !job.disabled });
+    const now = await get<JobState>(jobPath(job.name));
+    await ask("POST", definePath(now), { ...now, disabled: !job.disabled });
     jobs.refresh();
     return job.disabled ? "It runs by its schedule again." : "Its times pass without a run.";
   });
@@ -38,7 +38,7 @@ function Tools({ job, deeds }: { job: JobState; deeds: ReturnType<typeof useDeed
     verb: "End them",
     says: <p>The runs of <Named>{job.name}</Named> that are there now end. They count neither as failed nor as successful.</p>,
     deed: async () => {
-      await askWire("DELETE", killPath(job.name));
+      await ask("DELETE", killPath(job.name));
       return "Its runs end.";
     },
   });

@@ -1,6 +1,6 @@
 import { jobPath, jobs, timesOf } from "../../net/schedules";
 import { useShared } from "../../net/state";
-import { askWire } from "../../net/wire";
+import { ask } from "../../net/api";
 import { useDeeds } from "../../parts/deeds";
 import { JobLink } from "../../parts/links";
 import { List } from "../../parts/list";
@@ -20,7 +20,7 @@ function All() {
   const seen = useShared(jobs), deeds = useDeeds(), known = seen.value ?? [];
   const running = known.filter((job) => job.state.endsWith("running")).length;
   const run = (name: string) => deeds.run(async () => {
-    await askWire("PUT", jobPath(name));
+    await ask("PUT", jobPath(name));
     return `${name} runs, besides its schedule.`;
   });
   return (

@@ -1,6 +1,6 @@
 import { waitsOf, type Services } from "../../net/services";
 import type { Deployment } from "../../net/types";
-import { askWire } from "../../net/wire";
+import { ask } from "../../net/api";
 import type { useDeeds } from "../../parts/deeds";
 import { ServiceLink } from "../../parts/links";
 import { Named, Said } from "../../parts/named";
@@ -33,7 +33,7 @@ export function Deployments({ of: known, deeds }: Shown) {
         </>
       ),
       deed: async () => {
-        await askWire("DELETE", `/v2/deployments/${encodeURIComponent(deployment.id)}${force ? "?force=true" : ""}`);
+        await ask("DELETE", `/v2/deployments/${encodeURIComponent(deployment.id)}${force ? "?force=true" : ""}`);
         return force ? "The deployment is given up where it stood." : "The deployment is taken back.";
       },
     });

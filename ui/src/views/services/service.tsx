@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import { pathOf, serviceOf, waitsOf, type Service as Known } from "../../net/services";
 import { useShared } from "../../net/state";
 import type { App, Instance } from "../../net/types";
-import { askWire } from "../../net/wire";
+import { ask } from "../../net/api";
 import { useDeeds } from "../../parts/deeds";
 import { Field } from "../../parts/field";
 import { TaskLink } from "../../parts/links";
@@ -32,7 +32,7 @@ function Tools({ app, deeds }: Shown) {
   const change = (question: { title: string; verb: string; words: string; done: string }, method: string, path: string, body?: unknown) => {
     let force = false;
     const deed = async () => {
-      await askWire(method, `${path}${force ? "?force=true" : ""}`, body);
+      await ask(method, `${path}${force ? "?force=true" : ""}`, body);
       return question.done;
     };
     deeds.ask({ ...question, deed, says: <><p>{question.words}</p><Force app={app} set={(wanted) => { force = wanted; }} /></> });
@@ -42,7 +42,7 @@ function Tools({ app, deeds }: Shown) {
     const wanted = Number(new FormData(event.currentTarget as HTMLFormElement).get("instances"));
     const done = `It is to have ${count(wanted, "instance")}.`;
     const deed = async () => {
-      await askWire("PUT", pathOf(app.id), { instances: wanted });
+      await ask("PUT", pathOf(app.id), { instances: wanted });
       return done;
     };
     if (wanted >= app.instances && app.deployments.length === 0) return deeds.run(deed);
@@ -81,7 +81,7 @@ function Instances({ app, deeds }: Shown) {
     verb: "End it",
     says: <p><code>{instance.id}</code> ends, and another one takes its place.</p>,
     deed: async () => {
-      await askWire("DELETE", pathOf(app.id, `/tasks/${encodeURIComponent(instance.id)}`));
+      await ask("DELETE", pathOf(app.id, `/tasks/${encodeURIComponent(instance.id)}`));
       return "The instance ends.";
     },
   });

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Refusal } from "../../net/api";
 import { pathOf } from "../../net/services";
 import type { App } from "../../net/types";
-import { askWire, getWire } from "../../net/wire";
+import { ask, get } from "../../net/api";
 import { Changes, differences } from "../../parts/changes";
 import { List } from "../../parts/list";
 import { Moment } from "../../parts/moment";
@@ -20,7 +20,7 @@ export function Versions({ app, versions, deeds }: Shown) {
   const rollBack = async (version: string) => {
     setTrouble(undefined);
     try {
-      const then = await getWire<App>(pathOf(app.id, `/versions/${encodeURIComponent(version)}`));
+      const then = await get<App>(pathOf(app.id, `/versions/${encodeURIComponent(version)}`));
       let force = false;
       deeds.ask({
         title: "Roll back to this version?",
@@ -33,7 +33,7 @@ export function Versions({ app, versions, deeds }: Shown) {
           </>
         ),
         deed: async () => {
-          await askWire("PUT", pathOf(app.id, force ? "?force=true" : ""), { version });
+          await ask("PUT", pathOf(app.id, force ? "?force=true" : ""), { version });
           return "It goes back to that version.";
         },
       });
