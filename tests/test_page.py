@@ -184,9 +184,14 @@ class TaskTest(PageTest):
         page.get_by_text("4 GPUs are wanted and 2 of 8 are free").wait_for()
         page.get_by_role("link", name=re.compile("waits")).click()
         page.get_by_text("ask for 2 GPUs").wait_for()
-        page.get_by_role("link", name="Change it").first.click()
+        page.get_by_role("link", name="Submit it so").first.click()
         drover.wait_for(lambda: page.get_by_label("Name", exact=True).input_value() == "waits", "the form to be filled")
-        self.assertEqual(page.get_by_label("GPUs", exact=True).input_value(), "4")
+        gpus = page.get_by_label("GPUs", exact=True)
+        self.assertEqual(gpus.input_value(), "2")
+        page.get_by_text("It would start at once").wait_for()
+        gpus.fill("5")
+        page.get_by_role("button", name="ask for 2 GPUs").click()
+        self.assertEqual(gpus.input_value(), "2")
         self.daemon.end_task(task)
 
     def test_names_and_output_that_mean_harm_are_text(self):

@@ -5,9 +5,12 @@
 #include "control/planning.h"
 #include "placement/awaited.h"
 #include "placement/weaker.h"
+#include "workload/task.h"
 
 namespace drover::control {
 namespace {
+
+using nlohmann::json;
 
 using Start = std::optional<std::vector<placement::Decision>>;
 
@@ -39,6 +42,18 @@ std::vector<workload::Task> asking_for(const placement::Gang& gang, std::vector<
     task.id = member_id(task.gang->id, static_cast<int>(rank));
   }
   return tasks;
+}
+
+/// What the definition of the first says in `instead` and not, or otherwise, in `before`.
+json changes_of(const workload::Task& before, const workload::Task& instead) {
+  const auto one = workload::encode(before), other = workload::encode(instead);
+  json changes = json::object();
+  for (const auto& [name, value] : one.items())
+    if (!other.contains(name)) changes[name] = nullptr;
+  for (const auto& [name, value] : other.items())
+    if (!one.contains(name) || one[name] != value) changes[name] = value;
+  changes.erase("gang");
+  return changes;
 }
 
 /// Which amounts are those that the tasks would have if nothing were said of them.
@@ -126,8 +141,7 @@ class Rehearsal {
 
 }  // namespace
 
-std::vector<std::string> remedies(const State& state, const std::vector<workload::Task>& tasks,
-                                  TimePoint now) {
+std::vector<Remedy> remedies(const State& state, const std::vector<workload::Task>& tasks, TimePoint now) {
   if (tasks.empty()) return {};
   placement::Gang gang;
   for (const auto& task : tasks) {
@@ -139,10 +153,12 @@ std::vector<std::string> remedies(const State& state, const std::vector<workload
   const auto found = placement::weaker_that_start(
       state.cluster, gang, [&](const placement::Gang& weaker) { return rehearsal.try_instead(weaker); },
       kMostTold);
-  std::vector<std::string> told;
-  for (const auto& weaker : found) told.push_back(weaker.remedy);
+  const auto before = asking_for(gang, tasks).front();
+  std::vector<Remedy> told;
+  for (const auto& [text, weaker] : found)
+    told.push_back({text, changes_of(before, asking_for(weaker, tasks).front())});
   if (!told.empty() || rehearsal.fits(gang)) return told;
-  if (auto wait = placement::awaited(state.cluster, gang); !wait.empty()) told.push_back(std::move(wait));
+  if (auto wait = placement::awaited(state.cluster, gang); !wait.empty()) told.push_back({std::move(wait)});
   return told;
 }
 

@@ -18,12 +18,33 @@ using namespace testing;  // NOLINT: the machine
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+std::vector<std::string> told(const State& state, const std::vector<workload::Task>& tasks, TimePoint now) {
+  std::vector<std::string> texts;
+  for (const auto& remedy : remedies(state, tasks, now)) texts.push_back(remedy.text);
+  return texts;
+}
+
+TEST(Remedies, SayWhatTheDefinitionWouldSayOtherwise) {
+  Machine machine(4);
+  ASSERT_TRUE(machine.on(event::Submitted{{task("holder", 1)}}));
+  auto asked = task("new", 4);
+  EXPECT_EQ(remedies(machine.state, {asked}, kNow).front().changes, (nlohmann::json{{"gpus", 3}}));
+  asked = task("new", 2);
+  asked.resources.interconnect = {9, gpu::PcieLevel::kUnknown};
+  const auto found = remedies(machine.state, {asked}, kNow);
+  ASSERT_FALSE(found.empty());
+  EXPECT_TRUE(found.front().changes.contains("interconnect")) << found.front().changes;
+  EXPECT_EQ(found.front().changes.size(), 1);
+  EXPECT_EQ(remedies(machine.state, gang("gang", 4, 1), kNow),
+            (std::vector<Remedy>{{"make it a gang of 3"}}));
+}
+
 TEST(Remedies, AreWhatWouldStartAtOnce) {
   Machine machine(4);
   ASSERT_TRUE(machine.on(event::Submitted{{task("holder", 1)}}));
-  EXPECT_THAT(remedies(machine.state, {task("new", 4)}, kNow), ElementsAre("ask for 3 GPUs"));
+  EXPECT_THAT(told(machine.state, {task("new", 4)}, kNow), ElementsAre("ask for 3 GPUs"));
   ASSERT_TRUE(machine.on(event::Submitted{gang("gang", 4, 1)}));
-  EXPECT_THAT(remedies(machine.state, gang("gang", 4, 1), kNow), ElementsAre("make it a gang of 3"));
+  EXPECT_THAT(told(machine.state, gang("gang", 4, 1), kNow), ElementsAre("make it a gang of 3"));
 }
 
 TEST(Remedies, FewerGpusBringLessOfWhatGoesWithThem) {
@@ -34,10 +55,10 @@ TEST(Remedies, FewerGpusBringLessOfWhatGoesWithThem) {
     return tasks.front();
   };
   ASSERT_TRUE(machine.submit(given(task("holder", 1))));
-  EXPECT_THAT(remedies(machine.state, {given(task("new", 4))}, kNow), ElementsAre("ask for 3 GPUs"));
+  EXPECT_THAT(told(machine.state, {given(task("new", 4))}, kNow), ElementsAre("ask for 3 GPUs"));
   auto said = given(task("new", 4));
   said.resources.milli_cpus = 63'000;
-  EXPECT_THAT(remedies(machine.state, {said}, kNow), ElementsAre("ask for 3 GPUs and 48 CPUs"));
+  EXPECT_THAT(told(machine.state, {said}, kNow), ElementsAre("ask for 3 GPUs and 48 CPUs"));
 }
 
 TEST(Remedies, ForATaskThatWaitsAreToldAsIfItWereAskedForAnew) {
@@ -45,11 +66,11 @@ TEST(Remedies, ForATaskThatWaitsAreToldAsIfItWereAskedForAnew) {
   ASSERT_TRUE(machine.on(event::Submitted{{task("holder", 1)}}));
   ASSERT_TRUE(machine.on(event::Submitted{{task("waiting", 2)}}));
   const auto before = machine.state.queue;
-  EXPECT_THAT(remedies(machine.state, {task("waiting", 2)}, kNow), ElementsAre("ask for 1 GPU"));
+  EXPECT_THAT(told(machine.state, {task("waiting", 2)}, kNow), ElementsAre("ask for 1 GPU"));
   EXPECT_EQ(machine.state.queue, before);
   // Behind another that waits for the same, to ask for less does not help.
   ASSERT_TRUE(machine.on(event::Submitted{{task("second", 2)}}));
-  EXPECT_THAT(remedies(machine.state, {task("second", 2)}, kNow), ElementsAre("wait for 1 GPU of here"));
+  EXPECT_THAT(told(machine.state, {task("second", 2)}, kNow), ElementsAre("wait for 1 GPU of here"));
 }
 
 TEST(Remedies, KeepToLimitsAndQuotas) {
@@ -60,14 +81,14 @@ TEST(Remedies, KeepToLimitsAndQuotas) {
   quota.limit.gpu_milli = 4000;
   ASSERT_TRUE(machine.set(rules));
   ASSERT_TRUE(machine.submit(task_of("ann", 7, "one", 1)));
-  EXPECT_THAT(remedies(machine.state, {task_of("ann", 7, "new", 4)}, kNow), ElementsAre("ask for 3 GPUs"));
+  EXPECT_THAT(told(machine.state, {task_of("ann", 7, "new", 4)}, kNow), ElementsAre("ask for 3 GPUs"));
 }
 
 TEST(Remedies, AreToWaitOrNothingWhenNothingElseHelps) {
   Machine machine(1);
   ASSERT_TRUE(machine.on(event::Submitted{{task("holder", 1)}}));
-  EXPECT_THAT(remedies(machine.state, {task("new", 1)}, kNow), ElementsAre("wait for 1 GPU of here"));
-  EXPECT_THAT(remedies(machine.state, {}, kNow), IsEmpty());
+  EXPECT_THAT(told(machine.state, {task("new", 1)}, kNow), ElementsAre("wait for 1 GPU of here"));
+  EXPECT_THAT(told(machine.state, {}, kNow), IsEmpty());
 }
 
 /// Does what the words say, as somebody who reads them would.
@@ -123,14 +144,14 @@ RC_GTEST_PROP(Remedies, PropertyWhoHeedsOneStartsAtOnce, ()) {
   }
   const auto before = preview(machine.state, asked, kNow);
   if (!before || !before->decisions.empty()) return;
-  const auto told = remedies(machine.state, asked, kNow);
-  for (const auto& remedy : told) {
+  const auto found = told(machine.state, asked, kNow);
+  for (const auto& remedy : found) {
     if (remedy.starts_with("wait for ")) continue;
     const auto after = preview(machine.state, heed(remedy, asked), kNow);
     RC_ASSERT(after.has_value());
     RC_ASSERT(!after->decisions.empty());
   }
-  RC_CLASSIFY(!told.empty(), "something helps");
+  RC_CLASSIFY(!found.empty(), "something helps");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "base/users.h"
 #include "control/controller.h"
+#include "control/remedies.h"
 #include "engine/event_query.h"
 #include "engine/execution.h"
 #include "engine/task_list.h"
@@ -60,15 +61,15 @@ struct PlanView {
   std::vector<std::string> victim_ids;  ///< those of them that the caller may see
   int place = 0;                        ///< in the queue, 1 is the head; 0 when it starts now
   std::vector<std::string> reasons;     ///< why it would wait; none when it starts now
-  std::vector<std::string> remedies;
+  std::vector<control::Remedy> remedies;
 };
 
 /// Why a task is in its state, in words.
 struct ExplanationView {
   control::TaskRecord record;         ///< of the task; of the first member when a gang was asked for
   std::vector<std::string> reasons;   ///< none when there is nothing to say but the state
-  std::vector<std::string> remedies;  ///< what to do so that it starts now; only of one that waits
-  int place = 0;                      ///< in the queue, 1 is the head; 0 when it does not wait
+  std::vector<control::Remedy> remedies;  ///< what to do so that it starts now; only of one that waits
+  int place = 0;                          ///< in the queue, 1 is the head; 0 when it does not wait
   /// How long it is thought to run, and when to start, by how long tasks like these have run; of one that
   /// waits.
   std::optional<std::chrono::milliseconds> expected_run;

@@ -247,7 +247,7 @@ Later<Result<PlanView>> LocalEngine::plan_by_others(const Caller& caller,
         view.victim_ids.push_back(id);
     view.place = forecast.place;
     view.reasons = std::move(forecast.reasons);
-    view.remedies = std::move(forecast.remedies);
+    for (auto& remedy : forecast.remedies) view.remedies.push_back({.text = std::move(remedy)});
     return view;
   };
 }
@@ -263,7 +263,7 @@ Result<PlanView> LocalEngine::plan_here(const Caller& caller,
     if (may_see(caller, state_.tasks.at(id))) view.victim_ids.push_back(id);
   view.place = preview.place;
   view.reasons = placement::describe(preview.reasons);
-  view.remedies = std::move(preview.reasons.remedies);
+  for (auto& remedy : preview.reasons.remedies) view.remedies.push_back({.text = std::move(remedy)});
   if (!view.starts_now && view.victims == 0 && view.remedies.empty())
     view.remedies = control::remedies(state_, tasks, ports_.now());
   return view;

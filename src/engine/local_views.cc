@@ -86,7 +86,7 @@ void add_outlook(const control::State& state, const control::TaskRecord& record,
   if (const auto place = std::find(order.begin(), order.end(), job); place != order.end())
     view.place = static_cast<int>(place - order.begin()) + 1;
   if (const auto reasons = state.positions->reasons.find(job); reasons != state.positions->reasons.end())
-    view.remedies = reasons->second.remedies;
+    for (const auto& remedy : reasons->second.remedies) view.remedies.push_back({remedy});
   if (control::is_held(record)) return;
   view.expected_run = state.run_times.expected(control::kind_of(record.task));
   view.expected_start = control::expected_start(state, job, now);

@@ -124,6 +124,15 @@ json together(const std::vector<engine::Views::Machine>& machines) {
   return machine(all);
 }
 
+void add_remedies(json& value, const std::vector<control::Remedy>& remedies) {
+  value["remedies"] = json::array();
+  value["changes"] = json::array();
+  for (const auto& [text, changes] : remedies) {
+    value["remedies"].push_back(text);
+    if (!changes.empty()) value["changes"].push_back({{"remedy", text}, {"task", changes}});
+  }
+}
+
 }  // namespace
 
 json view(const engine::NodeView& node) {
@@ -215,8 +224,8 @@ json view(const engine::ExplanationView& explanation) {
                 {"priority", task.at("priority")},
                 {"place", explanation.place},
                 {"wanted", view_host_amounts(explanation.record.task.resources)},
-                {"reasons", explanation.reasons},
-                {"remedies", explanation.remedies}};
+                {"reasons", explanation.reasons}};
+  add_remedies(value, explanation.remedies);
   if (explanation.expected_run) value["expected_run_ms"] = explanation.expected_run->count();
   if (explanation.expected_start) value["expected_start"] = format_time(*explanation.expected_start);
   for (const auto* whole : {"gang", "array"})
@@ -240,9 +249,15 @@ json view(const engine::PlanView& plan) {
   }
   json wanted = json::array();
   for (const auto& resources : plan.wanted) wanted.push_back(view_host_amounts(resources));
-  return {{"starts_now", plan.starts_now}, {"wanted", std::move(wanted)},   {"members", std::move(members)},
-          {"victims", plan.victims},       {"victim_ids", plan.victim_ids}, {"place", plan.place},
-          {"reasons", plan.reasons},       {"remedies", plan.remedies}};
+  json value = {{"starts_now", plan.starts_now},
+                {"wanted", std::move(wanted)},
+                {"members", std::move(members)},
+                {"victims", plan.victims},
+                {"victim_ids", plan.victim_ids},
+                {"place", plan.place},
+                {"reasons", plan.reasons}};
+  add_remedies(value, plan.remedies);
+  return value;
 }
 
 json view(const engine::QueueView& queue) {

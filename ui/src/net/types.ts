@@ -48,7 +48,10 @@ export interface TaskSummary {
 /** A task's whole record, as far as the page reads it. */
 export type Record = TaskSummary;
 
-export interface Explanation { state: string; place?: number; queue: string; reasons: string[]; remedies: string[] }
+/** `task`: what its definition would say otherwise; null: nothing of it. */
+export interface Change { remedy: string; task: { [field: string]: unknown } }
+
+export interface Explanation { state: string; place?: number; queue: string; reasons: string[]; remedies: string[]; changes: Change[] }
 
 /** What an event is part of besides: the id of a service, or the name of a job. */
 export interface PartOf { part_of?: string }

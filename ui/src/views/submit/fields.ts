@@ -126,3 +126,10 @@ export function bodyLike(task: Body): Body {
   if (memory !== undefined) body.memory = memory;
   return body;
 }
+
+/** What a remedy says otherwise, by a record's fields; null: nothing of it. */
+export function heeding(body: Body, changes: Body): Body {
+  const { cpus, memory } = changes;
+  const said: Body = { ...changes, ...bodyLike({ ...changes, asked: { cpus: cpus ?? undefined, memory: memory ?? undefined } }) };
+  return Object.keys(changes).reduce((made, name) => changed(made, name, said[name] ?? undefined), body);
+}

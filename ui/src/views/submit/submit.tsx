@@ -1,15 +1,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, get, type Refusal } from "../../net/api";
 import { session } from "../../net/session";
+import type { Change, Explanation } from "../../net/types";
 import { go } from "../../parts/route";
 import { Trouble } from "../../parts/trouble";
-import { bodyLike, bodyOf, changed, kFields, lineOf, quoted, read, words, type Body } from "./fields";
+import { bodyLike, bodyOf, changed, heeding, kFields, lineOf, quoted, read, words, type Body } from "./fields";
 
 interface Plan {
   starts_now: boolean;
   place?: number;
   reasons: string[];
   remedies: string[];
+  changes: Change[];
   victims: number;
   members: { gpus: { index?: number; gpu?: string }[]; node?: string }[];
 }
@@ -36,14 +38,25 @@ function usePlan(body: Body) {
   return { plan, refused };
 }
 
-function Planned({ plan, refused }: { plan: Plan | undefined; refused: Refusal | undefined }) {
+function Planned({ plan, refused, heed }: { plan: Plan | undefined; refused: Refusal | undefined; heed: (change: Change) => void }) {
+  const changes = new Map(plan?.changes.map((change) => [change.remedy, change]));
   return (
     <section aria-labelledby="plan" aria-live="polite" class="planned">
       <h2 id="plan">What would become of it now</h2>
       {refused ? <pre class="trouble">{refused.message}{refused.hint ? `\n${refused.hint}` : ""}</pre> : null}
       {plan ? <p>{plan.starts_now ? "It would start at once." : `It would wait${plan.place ? `, at place ${plan.place}` : ""}.`} {plan.victims > 0 ? `${plan.victims} of others would make way.` : ""}</p> : null}
       {plan && plan.reasons.length > 0 ? <ul>{plan.reasons.map((reason) => <li key={reason}>{reason}</li>)}</ul> : null}
-      {plan && plan.remedies.length > 0 ? <p>What helps: {plan.remedies.join("; ")}</p> : null}
+      {plan && plan.remedies.length > 0 ? (
+        <>
+          <p>What helps:</p>
+          <ul>
+            {plan.remedies.map((remedy) => {
+              const change = changes.get(remedy);
+              return <li key={remedy}>{change ? <button type="button" onClick={() => heed(change)}>{remedy}</button> : remedy}</li>;
+            })}
+          </ul>
+        </>
+      ) : null}
     </section>
   );
 }
@@ -99,14 +112,22 @@ function parseJson(text: string): Body | string {
   }
 }
 
+/** The same again, or what a remedy says instead as long as the daemon says that it helps. */
+async function again(id: string, remedy: string | null): Promise<Body> {
+  const path = `/v1/tasks/${encodeURIComponent(id)}`;
+  const { task } = await get<{ task: Body }>(path);
+  const told = remedy === null ? undefined : await get<Explanation>(`${path}/explain`);
+  return heeding(bodyLike(task), told?.changes.find((change) => change.remedy === remedy)?.task ?? {});
+}
+
 export function Submit() {
   const [body, setBody] = useState<Body>(kFirst);
   const [trouble, setTrouble] = useState<Error>();
   const [busy, setBusy] = useState(false);
   const { plan, refused } = usePlan(body);
   useEffect(() => {
-    const like = new URLSearchParams(location.search).get("like");
-    if (like && session() !== undefined) get<{ task: Body }>(`/v1/tasks/${encodeURIComponent(like)}`).then(({ task }) => setBody(bodyLike(task)), setTrouble);
+    const asked = new URLSearchParams(location.search), like = asked.get("like");
+    if (like && session() !== undefined) again(like, asked.get("heed")).then(setBody, setTrouble);
   }, []);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -129,7 +150,7 @@ export function Submit() {
           <Written label="As a command line" rows={3} text={lineOf(body)} parse={(text) => bodyOf(text, body)} set={setBody} />
           <Written label="As JSON" rows={14} text={JSON.stringify(body, null, 2)} parse={parseJson} set={setBody} />
         </div>
-        <Planned plan={plan} refused={refused} />
+        <Planned plan={plan} refused={refused} heed={(change) => setBody(heeding(body, change.task))} />
       </div>
       <button type="submit" disabled={busy}>Submit</button>
     </form>

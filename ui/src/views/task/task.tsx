@@ -21,6 +21,7 @@ function Why({ id, state }: { id: string; state: string }) {
       current = false;
     };
   }, [id, state]);
+  const helps = new Set(told?.changes.map(({ remedy }) => remedy));
   if (!told || (told.reasons.length === 0 && told.remedies.length === 0)) return null;
   return (
     <section aria-labelledby="why">
@@ -29,7 +30,7 @@ function Why({ id, state }: { id: string; state: string }) {
       {told.remedies.length === 0 ? null : (
         <>
           <p>What helps:</p>
-          <ul>{told.remedies.map((remedy) => <li key={remedy}>{remedy} <Link to={`/submit?like=${id}`}>Change it</Link></li>)}</ul>
+          <ul>{told.remedies.map((remedy) => <li key={remedy}>{remedy} {helps.has(remedy) ? <Link to={`/submit?like=${id}&heed=${encodeURIComponent(remedy)}`}>Submit it so</Link> : null}</li>)}</ul>
         </>
       )}
     </section>
