@@ -21,6 +21,7 @@
 #include "container/network/listening_ports.h"
 #include "container/part_book.h"
 #include "container/shim_containerizer.h"
+#include "container/task_folder.h"
 #include "containerizers.h"
 #include "daemon.h"
 #include "engine/images.h"
@@ -77,6 +78,7 @@ class MachineDaemon {
     DROVER_TRY(const auto hierarchies, container::find_hierarchies());
     view.cgroups = container::cgroup_mode(hierarchies);
     leave_processes_to_the_machine(hierarchies);
+    uses_ = std::make_unique<use::Sampler>(use_options(hierarchies));
     log_inventory(machine.inventory);
     DROVER_CHECK_OK(check_containerizers(options_));
     auto state = control::restore(std::move(opened.journaled), machine,
@@ -125,6 +127,20 @@ class MachineDaemon {
                                              punishment_of(options_.share_offence), judged);
   }
 
+  use::SamplerOptions use_options(const std::vector<container::Hierarchy>& hierarchies) {
+    use::SamplerOptions options;
+    options.tasks = options_.state + "/" + container::kTasksFolder;
+    options.hierarchies = hierarchies;
+    options.library = [this] { return hardware_->shared_nvml(); };
+    options.owners = [](const std::vector<use::Watched>& watched) {
+      std::vector<engine::TaskProcesses> tasks;
+      for (const auto& task : watched) tasks.push_back({task.task, task.first, {}});
+      return task_of(tasks);
+    };
+    options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+    return options;
+  }
+
   void watch_gpus() {
     const auto offer = [this] {
       boost::asio::post(daemon_.context(), [this] { daemon_.engine().set_machine(current_machine()); });
@@ -170,6 +186,12 @@ class MachineDaemon {
       shares_->set({std::move(shared.gpus), std::move(shared.allowances),
                     [tasks = std::move(shared.tasks)] { return task_of(tasks); },
                     guarded_tasks(std::move(shared.guarded)), time_shares_of(options_.share_time)});
+    };
+    ports.watch_use = [this](auto task) { uses_->begin(std::move(task)); };
+    ports.end_use = [this](const auto& task) { return uses_->end(task); };
+    ports.latest_use = [this] { return uses_->latest(); };
+    ports.use_history = [this](const auto& task, auto resolution, auto from, auto until) {
+      return uses_->history(task, resolution, from, until);
     };
     ports.task_space = [this](const auto& tasks) { return task_space(options_.state, tasks); };
     ports.gpu_nodes = [this](const auto& devices) { return hardware_->nodes_of(devices); };
@@ -252,6 +274,7 @@ class MachineDaemon {
   container::Books books_;                        ///< since start()
   Attributes attributes_;                         ///< those that do not change
   CdiFile cdi_file_{options_.cdi_specification};  ///< touched by one look at a time
+  std::unique_ptr<use::Sampler> uses_;            ///< since start()
   Daemon daemon_{options_};                       ///< its threads use what stands above
   std::unique_ptr<share::Watch> shares_;          ///< goes before it: it posts to the daemon
   std::unique_ptr<gpu::InventoryWatch> watch_;    ///< the same

@@ -105,6 +105,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_ps(app, context);
   add_show(app, context);
   add_tasks(app, context);
+  add_stats(app, context);
   add_resize(app, context);
   add_apply(app, context);
   add_export(app, context);

@@ -18,6 +18,7 @@
 #include "cli/habits.h"
 #include "cli/missing_command.h"
 #include "cli/terminal.h"
+#include "cli/use_words.h"
 
 namespace drover::cli {
 
@@ -242,6 +243,7 @@ int judge_end(const std::vector<json>& records, int signal) {
     report_error({ErrorKind::kUnavailable, fmt::format("{} {}: {}", who, verb, reason),
                   nearby.empty() ? image_hint(record) : nearby, ""});
   }
+  if (const auto advice = advice_of(record); alone && !advice.empty()) report(advice);
   if (has_status) return status->get<int>();
   return signal != 0 ? 128 + signal : kNotRun;
 }

@@ -25,8 +25,8 @@ struct Chapter {
 const std::vector<Chapter>& chapters() {
   static const std::vector<Chapter> all = {
       {"Tasks",
-       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "exec", "forward", "resize",
-        "stop", "rm", "inspect", "files", "events"}},
+       {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "stats", "exec", "forward",
+        "resize", "stop", "rm", "inspect", "files", "events"}},
       {"Apps and jobs", {"init", "validate", "apply", "export", "app", "job"}},
       {"Sharing", {"queue", "quota"}},
       {"Images", {"image"}},
@@ -72,6 +72,12 @@ constexpr std::array kFooters = {
            "  drover logs train\n"
            "  drover logs --follow --tail 20 train\n"
            "  drover logs --timestamps --since 10m train"},
+    Footer{"stats",
+           "Without a task it lists all of yours that run.\n\n"
+           "Examples:\n"
+           "  drover stats\n"
+           "  drover stats --follow train\n"
+           "  drover stats --resolution 60 --since 6h train"},
     Footer{"events",
            "Examples:\n"
            "  drover events --task train\n"

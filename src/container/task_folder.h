@@ -14,6 +14,7 @@
 //   started       made once, durably, before anything of the task can run: whoever finds it never runs again.
 //                 A task that was put back into the queue has one for each attempt: started.1, started.2 …
 //   status.json   of the last attempt: running or ended, replaced atomically
+//   use           what the task used, second by second (use/file.h)
 //   output.record output.record.1  when, and in which order, the task wrote its output (output_record.h)
 //   bundle/       config.json for the OCI runtime
 //   upper/ work/  the writable layer of an image task

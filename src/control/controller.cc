@@ -95,7 +95,9 @@ Status handle(Draft& draft, const event::Started& event) {
 }
 
 Status handle(Draft& draft, const event::Ended& event) {
-  if (find_active(draft, event.id, event.attempt) != nullptr) container_ended(draft, event.id, event.ending);
+  if (find_active(draft, event.id, event.attempt) == nullptr) return {};
+  if (event.use) draft.change(event.id).use = event.use;
+  container_ended(draft, event.id, event.ending);
   return {};
 }
 

@@ -87,6 +87,7 @@ struct Ended {
   std::string id;
   workload::Ending ending;
   std::optional<int> attempt = std::nullopt;
+  std::optional<workload::Use> use = std::nullopt;  ///< of its machine, with all attempts before
 };
 struct LaunchFailed {
   std::string id;

@@ -195,6 +195,9 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   writer.field("timed_out", record.timed_out);
   if (record.tries_again) writer.field("tries_again", true);
   write_text(writer, "unhealthy", record.unhealthy);
+  if (!record.use) return;
+  writer.key("use");
+  workload::write(writer, *record.use, record.gpus.empty() ? 0 : record.gpus.front().milli);
 }
 
 }  // namespace
@@ -289,6 +292,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.overran = decoder.string("overran").value_or("");
   record.unhealthy = decoder.string("unhealthy").value_or("");
   record.gang_reason = decoder.string("gang_reason").value_or("");
+  if (auto use = decoder.object("use")) record.use = workload::decode_use(*use);
   if (const auto status = decoder.integer("exit_status", 0, 255))
     record.exit_status = static_cast<int>(*status);
   record.submitted_at = decode_time(decoder, "submitted_at").value_or(TimePoint{});

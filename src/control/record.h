@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "placement/decision.h"
 #include "workload/task.h"
+#include "workload/use.h"
 
 namespace drover {
 class JsonWriter;
@@ -107,6 +108,7 @@ struct TaskRecord {
   std::string overdrawn;     ///< it is being ended because of its files, in words
   std::string overran;       ///< it is being ended because of its share of a GPU, in words
   std::string gang_reason;   ///< it is being ended because of another member: "rank 2 exited with status 3"
+  std::optional<workload::Use> use;  ///< of its machine, since an attempt at it has ended
   TimePoint submitted_at{};
   // What holds it back while it waits, until it is over:
   std::vector<workload::Dependency> awaits;  ///< those of task.batch.after that are still to come

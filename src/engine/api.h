@@ -21,6 +21,7 @@
 #include "control/remedies.h"
 #include "engine/event_query.h"
 #include "engine/execution.h"
+#include "engine/ports.h"
 #include "engine/task_list.h"
 #include "engine/variants.h"
 #include "gpu/device.h"
@@ -185,6 +186,14 @@ class Views {
   /// Where the sandbox of a task is, by its full id, for those who know that the caller may read it. May be
   /// called on any thread.
   virtual std::string sandbox_of(const std::string& id) const = 0;
+
+  /// To be called with full ids of tasks that the caller may see, on a pool: it reads a file. kNotFound of a
+  /// task of which nothing is known. kUnsupported where nobody looks at what tasks use.
+  virtual Result<UseHistory> use_history() const {
+    return fail(ErrorKind::kUnsupported, "This daemon does not look at what tasks use");
+  }
+  /// What tasks that run use now, of all users, by their full ids. May be called on any thread.
+  virtual std::map<std::string, use::Latest> latest_use() const { return {}; }
 
   /// Every queue that exists, by path; all callers see all queues, but not whose work it is that waits.
   virtual Later<std::vector<QueueView>> queues(const Caller& caller) const = 0;

@@ -1,7 +1,10 @@
 #include "engine/idle_gpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace drover::engine {
 namespace {
@@ -31,14 +34,14 @@ std::map<std::string, IdleGpus::Job> IdleGpus::jobs() const {
 void IdleGpus::inspect() {
   if (!probe_) return;
   const auto watched = jobs();
-  std::erase_if(busy_at_, [&](const auto& job) { return !watched.contains(job.first); });
+  std::erase_if(seen_, [&](const auto& job) { return !watched.contains(job.first); });
   if (watched.empty() || probing_) return;
   const auto now = loop_.steady();
   if (now < next_) return loop_.wake_at(next_);
   auto soon = kLatest;
   std::set<std::string> asked, gpus;
   for (const auto& [id, job] : watched) {
-    busy_at_.try_emplace(id, now);
+    seen_.try_emplace(id, Seen{now});
     soon = std::min(soon, std::max(kSoonest, job.may_be_idle / 10));
     asked.insert(job.tasks.begin(), job.tasks.end());
     for (const auto& task : job.tasks)
@@ -60,16 +63,30 @@ void IdleGpus::inspect() {
   });
 }
 
+void IdleGpus::warn(const Job& job, Seen& seen, TimePoint now) {
+  if (std::exchange(seen.warned, true)) return;
+  const auto words = [](auto time) { return format_duration(std::chrono::ceil<std::chrono::seconds>(time)); };
+  const auto idle = now - seen.busy_at;
+  for (const auto& task : job.tasks)
+    happened_(control::event::Noted{
+        "task_idle", task,
+        fmt::format("its GPUs have done nothing for {}: it is stopped when they do nothing for {} more",
+                    words(idle), words(job.may_be_idle - idle))});
+}
+
 void IdleGpus::found(const std::set<std::string>& busy) {
   probing_ = false;
   const auto now = loop_.steady();
   for (const auto& [id, job] : jobs()) {
-    const auto seen = busy_at_.find(id);
-    if (seen == busy_at_.end()) continue;
+    const auto found = seen_.find(id);
+    if (found == seen_.end()) continue;
+    auto& seen = found->second;
     if (std::ranges::any_of(job.tasks, [&](const auto& task) { return busy.contains(task); }))
-      seen->second = now;
-    else if (now - seen->second >= job.may_be_idle)
-      for (const auto& task : job.tasks) idled_({task});
+      seen = {now};
+    else if (now - seen.busy_at >= job.may_be_idle)
+      for (const auto& task : job.tasks) happened_(control::event::Idled{task});
+    else if (2 * (now - seen.busy_at) >= job.may_be_idle)
+      warn(job, seen, now);
   }
   loop_.wake_at(next_);
 }

@@ -52,7 +52,7 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       disk_use_(ports_, ports_.task_space, state_, processes_, ended_sizes_,
                 [this](auto overdrawn) { happened(std::move(overdrawn)); }),
       idle_gpus_(ports_, ports_.busy_tasks, state_, processes_,
-                 [this](auto idled) { happened(std::move(idled)); }),
+                 [this](auto event) { happened(std::move(event)); }),
       share_watch_(ports_, ports_.watch_shares, state_, processes_,
                    [this](auto event) { happened(std::move(event)); }),
       disk_room_(ports_, state_, processes_, ended_sizes_, [this](const auto& id, const auto& words) {
@@ -83,15 +83,17 @@ container::Watcher LocalEngine::watcher() {
       processes_.started(id, running.pid);
       happened(control::event::Started{id, running.started_at, std::nullopt, running.containerizer,
                                        running.address, running.tier, running.parts});
+      watch_use(id);
       disk_use_.inspect();
       idle_gpus_.inspect();
       share_watch_.inspect();
     });
   };
   watcher.ended = [this](const std::string& id, workload::Ending ending) {
-    ports_.post([this, id, ending] {
+    auto use = ports_.end_use ? ports_.end_use(id) : std::nullopt;
+    ports_.post([this, id, ending, use = std::move(use)] {
       processes_.ended(id);
-      happened(control::event::Ended{id, ending});
+      happened(control::event::Ended{id, ending, std::nullopt, use});
     });
   };
   watcher.log = [this](const std::string& line) { ports_.post([this, line] { ports_.log(line); }); };
@@ -116,6 +118,20 @@ container::Watcher LocalEngine::watcher() {
     tell(control::event::LaunchFailed{id, why, attempt});
   };
   return watcher;
+}
+
+void LocalEngine::watch_use(const std::string& id) {
+  const auto* record = state_.find(id);
+  if (!ports_.watch_use || record == nullptr || !control::owns_resources(record->state)) return;
+  use::Watched task{id, processes_.of(*record).first, {}};
+  const bool by_mps = record->task.resources.by_mps();
+  for (const auto& grant : record->gpus) {
+    gpu::Device device{grant.uuid};
+    for (const auto& known : state_.machine().inventory.devices)
+      if (known.uuid == grant.uuid) device = known;
+    task.gpus.push_back({std::move(device), grant.milli >= 1000 && !grant.mig, !by_mps && !grant.mig});
+  }
+  ports_.watch_use(std::move(task));
 }
 
 Status LocalEngine::start(std::unique_ptr<container::Containerizer> containerizer, std::string runtime) {

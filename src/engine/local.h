@@ -97,6 +97,10 @@ class LocalEngine final : public Api {
   Result<std::shared_ptr<const SandboxReader>> files(const Caller& caller,
                                                      const std::string& id) const override;
   std::string sandbox_of(const std::string& id) const override;
+  Result<UseHistory> use_history() const override;
+  std::map<std::string, use::Latest> latest_use() const override {
+    return ports_.latest_use ? ports_.latest_use() : std::map<std::string, use::Latest>();
+  }
   Later<std::vector<QueueView>> queues(const Caller& caller) const override;
   std::vector<QuotaView> quotas(const Caller& caller) const override;
   Status remove_queue(const Caller& caller, const std::string& path) override;
@@ -130,6 +134,8 @@ class LocalEngine final : public Api {
   ExecutorHooks executor_hooks();
   Result<std::string> running_task(const Caller& caller, const std::string& id, const char* hint) const;
   EventHooks event_hooks();
+  /// Of one that runs.
+  void watch_use(const std::string& id);
   /// In a transaction of its own. When it cannot be kept, the next look finds the same.
   void found(control::Event event);
   /// What is decided about counts now.

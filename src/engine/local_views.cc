@@ -145,6 +145,11 @@ Later<Result<ExplanationView>> LocalEngine::explain(const Caller& caller, const 
   };
 }
 
+Result<UseHistory> LocalEngine::use_history() const {
+  if (!ports_.use_history) return Views::use_history();
+  return ports_.use_history;
+}
+
 Result<std::string> LocalEngine::sandbox(const Caller& caller, const std::string& id) const {
   DROVER_TRY(const auto* record, find_task(state_, caller, id));
   return sandbox_of(record->task.id);

@@ -24,12 +24,17 @@
 #include "share/kernel_limit.h"
 #include "share/pages.h"
 #include "share/referee.h"
+#include "use/sampler.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
 
 namespace drover::engine {
 
 using Work = std::function<void()>;
+/// What is known of a task in [from, until], seconds since 1970, by the number of a resolution
+/// (use/ring.h).
+using UseHistory = std::function<Result<use::History>(const std::string& task, std::size_t resolution,
+                                                      std::uint32_t from, std::uint32_t until)>;
 
 /// The control strand, the threads beside it, and time.
 struct Loop {
@@ -100,6 +105,15 @@ struct Ports : Loop {
   /// From now on it is watched who holds more of these than he was given (LocalEngine::judged). Quick. May be
   /// empty: then nobody watches.
   std::function<void(SharedGpus)> watch_shares;
+  /// What a task uses is looked at from now on, until it is told to have ended (use/sampler.h). Quick. May be
+  /// empty: then nobody looks.
+  std::function<void(use::Watched)> watch_use;
+  /// What it used, and no more is looked at. Called from any thread; reads a file. Empty as that is.
+  std::function<std::optional<workload::Use>(const std::string& task)> end_use;
+  /// use::Sampler::history(). Called on a pool. Empty as that is.
+  UseHistory use_history;
+  /// use::Sampler::latest(). Called from any thread. Empty as that is.
+  std::function<std::map<std::string, use::Latest>()> latest_use;
   /// Bytes that each of these tasks takes up on the disk, or why that cannot be seen; those that are gone are
   /// left out. Called on the pool. May be empty: then nobody asks.
   std::function<std::map<std::string, Result<std::uint64_t>>(const std::vector<TaskProcesses>&)> task_space;

@@ -93,12 +93,15 @@ std::vector<InstanceUsage> read_instances(const Nvml& nvml, nvmlDevice_t gpu) {
   return instances;
 }
 
-void read_load(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
+void read_rates(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
   nvmlUtilization_t rates{};
-  if (f.utilization != nullptr && f.utilization(handle, &rates) == NVML_SUCCESS) {
-    usage.gpu_percent = rates.gpu;
-    usage.memory_percent = rates.memory;
-  }
+  if (f.utilization == nullptr || f.utilization(handle, &rates) != NVML_SUCCESS) return;
+  usage.gpu_percent = rates.gpu;
+  usage.memory_percent = rates.memory;
+}
+
+void read_load(const NvmlFunctions& f, nvmlDevice_t handle, GpuUsage& usage) {
+  read_rates(f, handle, usage);
   unsigned int percent = 0;
   unsigned int period = 0;
   if (f.encoder_utilization != nullptr && f.encoder_utilization(handle, &percent, &period) == NVML_SUCCESS)
@@ -196,6 +199,14 @@ GpuUsage UsageProbe::sample(const Nvml& nvml) {
   // A handle works on after the GPU was lost, but nothing is answered.
   usage.answers = handle_.renew(nvml) == NVML_SUCCESS;
   return usage.answers ? usage : GpuUsage{};
+}
+
+GpuUsage UsageProbe::sample_work(const Nvml& nvml) {
+  auto usage = sample_memory(nvml);
+  if (!usage.answers) return usage;
+  read_rates(nvml.functions(), handle_.get(), usage);
+  add_utilization(nvml, usage.processes);
+  return usage;
 }
 
 GpuUsage UsageProbe::sample_memory(const Nvml& nvml) {

@@ -20,6 +20,8 @@ class UsageProbe {
   GpuUsage sample(const Nvml& nvml);
   /// The same of nothing but memory, in few calls, and of all processes.
   GpuUsage sample_memory(const Nvml& nvml);
+  /// That, and what the GPU and its processes did.
+  GpuUsage sample_work(const Nvml& nvml);
 
  private:
   std::vector<ProcessUsage> processes(const Nvml& nvml, std::size_t most);

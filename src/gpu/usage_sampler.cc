@@ -9,10 +9,10 @@
 namespace drover::gpu {
 
 struct UsageSampler::Shared : DeviceThreads {
-  Shared(Library the_library, bool only_memory) : library(std::move(the_library)), memory_only(only_memory) {}
+  Shared(Library the_library, Look the_look) : library(std::move(the_library)), look(the_look) {}
 
   const Library library;
-  const bool memory_only;
+  const Look look;
 };
 
 /// One GPU's thread.
@@ -46,13 +46,21 @@ struct UsageSampler::Worker {
   GpuUsage sample() {
     const auto nvml = shared->library();
     if (!nvml || !*nvml) return {};
-    return shared->memory_only ? probe.sample_memory(**nvml) : probe.sample(**nvml);
+    switch (shared->look) {
+      case Look::kAll:
+        return probe.sample(**nvml);
+      case Look::kMemory:
+        return probe.sample_memory(**nvml);
+      case Look::kWork:
+        return probe.sample_work(**nvml);
+    }
+    return {};
   }
 };
 
 UsageSampler::UsageSampler(Library library, UsageSamplerOptions options)
     : options_(options),
-      shared_(std::make_shared<Shared>(std::move(library), options.memory_only)),
+      shared_(std::make_shared<Shared>(std::move(library), options.look)),
       workers_(shared_) {}
 
 UsageSampler::~UsageSampler() = default;

@@ -25,10 +25,17 @@
 
 namespace drover::gpu {
 
+/// How much is looked at: what few calls tell is for who looks often.
+enum class Look {
+  kAll,
+  kMemory,  ///< of the GPU and its processes
+  kWork,    ///< the same, and how busy they keep it
+};
+
 struct UsageSamplerOptions {
   std::chrono::milliseconds patience = std::chrono::seconds(3);
   std::chrono::milliseconds fresh = std::chrono::seconds(1);
-  bool memory_only = false;  ///< of the GPU and its processes, for who looks often
+  Look look = Look::kAll;
 };
 
 class UsageSampler {

@@ -70,7 +70,7 @@ constexpr const char* kBusy = R"(
 TEST_F(UsageSamplerTest, TellsOfMemoryAloneWhereThatIsWanted) {
   start("dgx-a100");
   set_faults(kBusy);
-  options_.memory_only = true;
+  options_.look = Look::kMemory;
   UsageSampler sampler(library(), options_);
   const auto usage = usage_of_first(sampler);
   EXPECT_TRUE(usage.answers);

@@ -44,7 +44,7 @@ Watch::Watch(gpu::UsageSampler::Library library, Punishment punishment,
     : proc_(std::move(proc)),
       tell_(std::move(tell)),
       sampler_(std::move(library),
-               {.patience = kInterval, .fresh = std::chrono::milliseconds(0), .memory_only = true}),
+               {.patience = kInterval, .fresh = std::chrono::milliseconds(0), .look = gpu::Look::kMemory}),
       referee_(punishment),
       thread_([this] { run(); }) {}
 

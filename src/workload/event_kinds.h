@@ -11,11 +11,11 @@
 
 namespace drover::workload {
 
-inline constexpr std::array<std::string_view, 17> kEventKinds = {
-    "task_queued",    "task_preparing", "task_starting",     "task_running",  "task_stopping",
-    "task_lingering", "task_finished",  "task_failed",       "task_killed",   "task_lost",
-    "task_forgotten", "share_overrun",  "neighbour_overrun", "share_resized", "mps_restarted",
-    "gpu_fit",        "gpu_unfit"};
+inline constexpr std::array<std::string_view, 18> kEventKinds = {
+    "task_queued",   "task_preparing", "task_starting", "task_running",      "task_stopping",
+    "task_idle",     "task_lingering", "task_finished", "task_failed",       "task_killed",
+    "task_lost",     "task_forgotten", "share_overrun", "neighbour_overrun", "share_resized",
+    "mps_restarted", "gpu_fit",        "gpu_unfit"};
 
 inline Status check_event_kind(const std::string& word) {
   if (std::ranges::find(kEventKinds, word) != kEventKinds.end()) return {};

@@ -74,14 +74,26 @@ void write_with_executors(JsonWriter& writer, const Snapshot& snapshot,
   writer.end_array();
 }
 
-/// Of usage only the limits: what is not measured is left out.
-json view_container(const std::string& framework, const TaskRecord& record, const std::string& executor,
-                    TimePoint now) {
-  const auto& task = record.task;
-  json statistics = {{"timestamp", seconds_of(now)}};
+/// What is not measured is left out.
+json view_statistics(const workload::Task& task, const use::Latest& latest, TimePoint now) {
+  json statistics = {{"timestamp", latest.time == 0 ? seconds_of(now) : static_cast<double>(latest.time)}};
+  const auto& reading = latest.reading;
+  const auto& counters = reading.counters;
+  if (reading.user_seconds) statistics["cpus_user_time_secs"] = *reading.user_seconds;
+  if (reading.system_seconds) statistics["cpus_system_time_secs"] = *reading.system_seconds;
+  if (reading.memory_rss) statistics["mem_rss_bytes"] = *reading.memory_rss;
+  if (reading.memory_total) statistics["mem_total_bytes"] = *reading.memory_total;
+  if (counters.network_received != use::kUncounted) statistics["net_rx_bytes"] = counters.network_received;
+  if (counters.network_sent != use::kUncounted) statistics["net_tx_bytes"] = counters.network_sent;
   if (const auto most = task.most_milli_cpus(); most > 0)
     statistics["cpus_limit"] = static_cast<double>(most) / 1000;
   if (const auto most = task.most_memory_bytes(); most > 0) statistics["mem_limit_bytes"] = most;
+  return statistics;
+}
+
+json view_container(const std::string& framework, const TaskRecord& record, const std::string& executor,
+                    json statistics) {
+  const auto& task = record.task;
   return {{"framework_id", framework},
           {"executor_id", executor},
           {"executor_name", task_name(record)},
@@ -127,11 +139,17 @@ Result<Response> write_agent_state(const Snapshot& snapshot, const Request&) {
 }
 
 void each_container(const Snapshot& snapshot, const std::function<void(json)>& visit) {
+  const auto latest = snapshot.latest_use ? snapshot.latest_use() : std::map<std::string, use::Latest>();
   for (const bool removed : {false, true})
     for (const auto& framework : frameworks_for(snapshot, removed))
-      for (const auto* record : framework.containers)
-        if (control::owns_resources(record->state))
-          visit(view_container(framework.id, *record, executor_of(*snapshot.state, *record), snapshot.now));
+      for (const auto* record : framework.containers) {
+        if (!control::owns_resources(record->state)) continue;
+        const auto seen = latest.find(record->task.id);
+        visit(
+            view_container(framework.id, *record, executor_of(*snapshot.state, *record),
+                           view_statistics(record->task, seen == latest.end() ? use::Latest{} : seen->second,
+                                           snapshot.now)));
+      }
 }
 
 Result<Response> write_containers(const Snapshot& snapshot, const Request&) {

@@ -21,6 +21,7 @@ Snapshot glance_at(const Services& services, const engine::Caller& caller) {
 Snapshot snapshot_of(const Services& services, const engine::Caller& caller) {
   auto snapshot = glance_at(services, caller);
   snapshot.state = services.daemon->snapshot();
+  snapshot.latest_use = [daemon = services.daemon] { return daemon->latest_use(); };
   snapshot.agents = agents_of(*services.daemon, snapshot.options);
   snapshot.offers = services.mesos->book().offers();
   snapshot.offered = services.mesos->offered();

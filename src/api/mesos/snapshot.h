@@ -22,6 +22,8 @@ struct Snapshot {
   std::vector<Agent> agents;  ///< not empty but of a cluster without nodes
   TimePoint now{};
   std::string address;  ///< Services::address
+  /// What containers use now, of all users, by ids of tasks. From any thread; empty of a glance.
+  std::function<std::map<std::string, use::Latest>()> latest_use;
   // Of the master
   std::string master_id, marathon_id, chronos_id;
   MasterOptions options;

@@ -54,6 +54,8 @@ asio::awaitable<Result<Response>> download_file(const Services& services, const 
 
 // logs.cc
 asio::awaitable<Result<Response>> get_logs(const Services& services, const Request& request);
+// stats.cc
+asio::awaitable<Result<Response>> get_stats(const Services& services, const Request& request);
 // exec.cc
 asio::awaitable<Result<Response>> exec_in_task(const Services& services, const Request& request);
 // input.cc

@@ -53,6 +53,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/tasks/{id}/forward", forward_to_task},
     Route{"GET", "/v1/tasks/{id}/explain", beside<explain_task>},
     Route{"GET", "/v1/tasks/{id}/logs", get_logs},
+    Route{"GET", "/v1/tasks/{id}/stats", get_stats},
     Route{"GET", "/v1/tasks/{id}/files/browse", browse_files},
     Route{"GET", "/v1/tasks/{id}/files/read", read_sandbox_file},
     Route{"GET", "/v1/tasks/{id}/files/download", download_file},

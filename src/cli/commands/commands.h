@@ -25,6 +25,7 @@ void add_submit(CLI::App& app, Context& context);            // submit.cc: submi
 void add_ps(CLI::App& app, Context& context);                // ps.cc: ps
 void add_show(CLI::App& app, Context& context);              // show.cc: show
 void add_tasks(CLI::App& app, Context& context);             // tasks.cc: stop, rm, explain, inspect
+void add_stats(CLI::App& app, Context& context);             // stats.cc: stats
 void add_resize(CLI::App& app, Context& context);            // resize.cc: resize
 void add_validate(CLI::App& app, Context& context);          // validate.cc: validate
 void add_init(CLI::App& app, Context& context);              // init.cc: init

@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/printable.h"
 #include "cli/task_rows.h"
+#include "cli/use_words.h"
 
 namespace drover::cli {
 namespace {
@@ -99,6 +100,7 @@ std::string page_of(const json& record, const KnownGpus& known, const json& node
   page.add("started", moment(record.value("started_at", ""), now));
   page.add("ended", moment(record.value("finished_at", ""), now));
   if (const auto time = run_time(record, now); time != "-") page.add("ran for", time);
+  for (const auto& [name, words] : words_of_use(record.value("use", json::object()))) page.add(name, words);
   page.add("kept until", end_of_keeping(record, nodes, now));
   return page.text();
 }
