@@ -143,6 +143,28 @@ class TaskTest(PageTest):
         line.fill("drover run --nonsense 1")
         page.get_by_text("--nonsense is not known here").wait_for()
 
+    def test_what_it_uses_is_drawn_as_it_runs_and_summed_up_when_it_has_ended(self):
+        task = self.daemon.submit("sleep", 600, gpus=1)
+        self.daemon.wait_until_running(task)
+        self.daemon.set_faults({gpu: {"utilization": {"gpu": 40}} for gpu in self.daemon.task(task)["gpus"]})
+        self.addCleanup(self.daemon.set_faults, {})
+        page = self.session()
+        page.goto(f"{self.address()}/ui/tasks/{task}/use")
+        page.get_by_text("GPU: mean 40 %").wait_for()
+        page.get_by_text(re.compile("^Memory: mean [1-9]")).wait_for()
+        self.assertGreaterEqual(page.locator(".plot canvas").count(), 3)
+        self.daemon.set_faults({gpu: {"utilization": {"gpu": 90}} for gpu in self.daemon.task(task)["gpus"]})
+        page.get_by_text("GPU: mean 90 %").wait_for()
+        page.picture("use")
+        page.get_by_label("Of the last").select_option("An hour")
+        page.get_by_text(re.compile("GPU: mean [0-9]+ %, greatest [0-9]+ %")).wait_for()
+        self.daemon.stop_task(task)
+        self.daemon.wait_until_final(task)
+        page.get_by_text(re.compile("killed after")).wait_for()
+        page.get_by_text("GPU use, mean").wait_for()
+        self.assertEqual(page.findings(), [])
+        self.assert_sound(page)
+
     def test_files_are_looked_at_and_taken(self):
         task = self.daemon.submit(command=["sh", "-c", "mkdir -p out; echo found > out/deep.txt; head -c 3000 /dev/urandom > noise; sleep 600"], uid=drover.NOBODY)
         self.daemon.wait_until_running(task)
@@ -219,7 +241,7 @@ class EverybodyTest(PageTest):
         self.daemon.wait_for_output(task, "said")
         for scheme in ("light", "dark"):
             page = self.session(color_scheme=scheme)
-            for place in ("", "/tasks", f"/tasks/{task}", f"/tasks/{task}/files", f"/tasks/{task}/terminal", f"/tasks/{task}/events", "/submit", *OTHERS):
+            for place in ("", "/tasks", f"/tasks/{task}", f"/tasks/{task}/use", f"/tasks/{task}/files", f"/tasks/{task}/terminal", f"/tasks/{task}/events", "/submit", *OTHERS):
                 with self.subTest(scheme=scheme, place=place):
                     page.goto(f"{self.address()}/ui{place}")
                     page.get_by_role("heading", level=1).wait_for()
@@ -229,7 +251,7 @@ class EverybodyTest(PageTest):
     def test_it_fits_a_phone(self):
         task = self.daemon.submit("sleep", 600, gpus=1, name="n" * 60)
         page = self.session(viewport={"width": 390, "height": 800})
-        for place in ("", "/tasks", f"/tasks/{task}", "/submit", *OTHERS):
+        for place in ("", "/tasks", f"/tasks/{task}", f"/tasks/{task}/use", "/submit", *OTHERS):
             with self.subTest(place):
                 page.goto(f"{self.address()}/ui{place}")
                 page.get_by_role("heading", level=1).wait_for()

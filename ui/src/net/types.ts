@@ -45,6 +45,22 @@ export interface TaskSummary {
   task: { id: string; name: string; queue: string; priority: number; gpus: number; gpu_share?: { memory_bytes?: number; milli?: number }; user: { name: string } };
 }
 
+/** What a task used over its life; what nobody could measure is left out. */
+export interface Use {
+  gpu_percent_mean?: number;
+  gpu_memory_bytes_max?: number;
+  cpu_seconds?: number;
+  memory_bytes_max?: number;
+  network_received_bytes?: number;
+  network_sent_bytes?: number;
+  disk_read_bytes?: number;
+  disk_written_bytes?: number;
+  advice?: string;
+}
+
+/** Columns of one length, of which `time` has no null. */
+export type TaskStats = { task: string; resolution: number; use: Use; time: number[] } & { [column: string]: (number | null)[] };
+
 /** A task's whole record, as far as the page reads it. */
 export type Record = TaskSummary;
 

@@ -10,6 +10,7 @@ import { Happened } from "./happened";
 import { Output, useTask } from "./output";
 
 const kEnded = new Set(["finished", "failed", "killed", "lost"]);
+const use = () => import("./use").then(({ Use }) => Use);
 const terminal = () => import("./terminal").then(({ Terminal }) => Terminal);
 
 function Why({ id, state }: { id: string; state: string }) {
@@ -52,7 +53,7 @@ function Definition({ record }: { record: Record }) {
   return <pre class="output" role="region" tabIndex={0} aria-label="Definition">{JSON.stringify(record.task, null, 2)}</pre>;
 }
 
-const kParts = [["", "Output"], ["files", "Files"], ["terminal", "Terminal"], ["events", "Events"], ["definition", "Definition"]] as const;
+const kParts = [["", "Output"], ["use", "Use"], ["files", "Files"], ["terminal", "Terminal"], ["events", "Events"], ["definition", "Definition"]] as const;
 
 export function Task({ id, part }: { id: string; part: string }) {
   const { record, lines, refused } = useTask(id);
@@ -79,6 +80,7 @@ export function Task({ id, part }: { id: string; part: string }) {
         {kParts.map(([name, title]) => <Link key={name} to={`/tasks/${id}${name ? `/${name}` : ""}`} exact>{title}</Link>)}
       </nav>
       {part === "" ? <Output lines={lines} />
+        : part === "use" ? <Later view={use} id={id} over={over} />
         : part === "files" ? <Files id={id} />
         : part === "terminal" ? (record.state === "running" ? <Later view={terminal} id={id} /> : <p>It takes a task that runs.</p>)
         : part === "events" ? <Happened id={id} />
