@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -30,6 +31,25 @@ def playwright():
         sys.path.append(folder)
     import playwright.sync_api
     return playwright.sync_api
+
+
+def forwarded(test, daemon, uid=None):
+    """Where `drover ui` has the page until the test ends, with a ticket."""
+    ui = subprocess.Popen(daemon.cli_command("ui", "--no-browser", uid=uid), stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "DROVER_SOCKET": str(daemon.socket)})
+    test.addCleanup(ui.stdout.close)
+    test.addCleanup(ui.wait)
+    test.addCleanup(ui.kill)
+    return ui.stdout.readline().strip()
+
+
+def page_of(test, daemon):
+    """Of root's own, until the test ends."""
+    browser = Browser()
+    test.addCleanup(browser.close)
+    page = browser.session()
+    page.goto(forwarded(test, daemon))
+    return page
 
 
 class Browser:

@@ -7,10 +7,12 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import time
 import unittest
 
+import browser
 import drover
 import in_terminal
 import kube
@@ -54,6 +56,21 @@ class EngineTest(ClusterDaemonTest):
         self.assertEqual(ended["state"], "killed", ended)
         self.daemon.end_task(other)
         wait_for(lambda: not self.daemon.pods(), "the pods to go")
+
+    def test_the_page_shows_each_node_and_where_a_task_is(self):
+        page = browser.page_of(self, self.daemon)
+        for node in self.nodes:
+            page.get_by_role("heading", name=re.compile(rf"^{node}: \d of 8 GPUs free")).wait_for()
+        task = self.daemon.submit("say", "here", ",", "sleep", "1000", gpus=8)
+        self.daemon.wait_until_running(task)
+        node = self.daemon.task(task)["node"]
+        page.get_by_role("heading", name=f"{node}: 0 of 8 GPUs free").wait_for()
+        page.get_by_role("link", name="Tasks", exact=True).click()
+        page.get_by_role("link", name=re.compile(task)).click()
+        page.get_by_text(f", on {node}").wait_for()
+        page.get_by_text("here").wait_for()
+        self.assertEqual(page.wrong, [])
+        self.daemon.end_task(task)
 
     def test_a_plan_is_what_the_scheduler_would_do(self):
         def plan(**body):

@@ -1,10 +1,8 @@
 """The web page, as people use it: in a browser, by what they see."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
 import unittest
 
 import browser
@@ -293,12 +291,7 @@ class TicketTest(PageTest):
         pass
 
     def test_drover_ui_shows_the_page_without_a_token_and_to_nobody_else(self):
-        ui = subprocess.Popen(self.daemon.cli_command("ui", "--no-browser", uid=drover.NOBODY), stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, "DROVER_SOCKET": str(self.daemon.socket)})
-        self.addCleanup(ui.stdout.close)
-        self.addCleanup(ui.wait)
-        self.addCleanup(ui.kill)
-        address = ui.stdout.readline().strip()
+        address = browser.forwarded(self, self.daemon, uid=drover.NOBODY)
         self.assertRegex(address, r"^http://127\.0\.0\.1:\d+/ui/#ticket=ticket\.[0-9a-f]{64}$")
         own = self.daemon.submit("sleep", 600, gpus=1, uid=drover.NOBODY)
         page = self.browser.session()

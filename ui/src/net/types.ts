@@ -62,7 +62,7 @@ export interface Use {
 export type TaskStats = { task: string; resolution: number; use: Use; time: number[] } & { [column: string]: (number | null)[] };
 
 /** A task's whole record, as far as the page reads it. */
-export type Record = TaskSummary;
+export type Record = TaskSummary & { node?: string };
 
 /** `task`: what its definition would say otherwise; null: nothing of it. */
 export interface Change { remedy: string; task: { [field: string]: unknown } }

@@ -40,18 +40,31 @@ function Card({ gpu }: { gpu: Gpu }) {
   );
 }
 
+function Cards({ gpus }: { gpus: Gpu[] }) {
+  return <ul class="cards">{gpus.map((gpu) => <Card key={gpu.uuid} gpu={gpu} />)}</ul>;
+}
+
+const isFree = (gpu: Gpu) => standing(gpu).tone === "free";
+const freeOf = (gpus: Gpu[]) => `${gpus.filter(isFree).length} of ${count(gpus.length, "GPU")} free`;
+
 export function Machine() {
   const seen = useShared(gpus), joined = useShared(topology);
   const all = seen.value?.gpus ?? [];
-  const free = all.filter((gpu) => standing(gpu).tone === "free");
+  const nodes = [...new Set(all.map((gpu) => gpu.node))].sort();
+  const on = (node: string) => all.filter((gpu) => gpu.node === node);
   return (
     <>
-      <h1>{seen.value ? `${free.length} of ${count(all.length, "GPU")} free` : "GPUs"}</h1>
+      <h1>{seen.value ? freeOf(all) : "GPUs"}</h1>
       <Trouble of={seen.trouble} />
       {seen.value && all.length === 0 ? <p>There are no GPUs on this machine.</p> : null}
-      <ul class="cards">{all.map((gpu) => <Card key={gpu.uuid} gpu={gpu} />)}</ul>
+      {nodes.length < 2 ? <Cards gpus={all} /> : nodes.map((node) => (
+        <section key={node} aria-label={node}>
+          <h2>{node}: {freeOf(on(node))}</h2>
+          <Cards gpus={on(node)} />
+        </section>
+      ))}
       <Trouble of={joined.trouble} />
-      {joined.value && all.length > 1 ? <Links topology={joined.value} free={new Set(free.map((gpu) => gpu.index))} /> : null}
+      {joined.value && all.length > 1 && nodes.length === 1 ? <Links topology={joined.value} free={new Set(all.filter(isFree).map((gpu) => gpu.index))} /> : null}
     </>
   );
 }

@@ -67,7 +67,7 @@ export function Task({ id, part }: { id: string; part: string }) {
   return (
     <>
       <h1>{task.name} <code>{task.id}</code></h1>
-      <p><span class={`state ${record.state}`}>{record.state}</span> {over ? "after" : "for"} {lasted}. {record.reason}</p>
+      <p><span class={`state ${record.state}`}>{record.state}</span> {over ? "after" : "for"} {lasted}{record.node ? `, on ${record.node}` : ""}. {record.reason}</p>
       <Trouble of={trouble} />
       <p class="tools">
         {over ? null : <button type="button" onClick={() => stop(false)}>Stop</button>}
