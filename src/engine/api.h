@@ -67,8 +67,8 @@ struct PlanView {
 
 /// Why a task is in its state, in words.
 struct ExplanationView {
-  control::TaskRecord record;         ///< of the task; of the first member when a gang was asked for
-  std::vector<std::string> reasons;   ///< none when there is nothing to say but the state
+  control::TaskRecord record;             ///< of the task; of the first member when a gang was asked for
+  std::vector<std::string> reasons;       ///< none when there is nothing to say but the state
   std::vector<control::Remedy> remedies;  ///< what to do so that it starts now; only of one that waits
   int place = 0;                          ///< in the queue, 1 is the head; 0 when it does not wait
   /// How long it is thought to run, and when to start, by how long tasks like these have run; of one that

@@ -218,13 +218,11 @@ void write_summary(JsonWriter& writer, const control::TaskRecord& record) {
 
 json view(const engine::ExplanationView& explanation) {
   const auto task = workload::encode(explanation.record.task);
-  json value = {{"id", task.at("id")},
-                {"state", control::to_string(explanation.record.state)},
-                {"queue", task.at("queue")},
-                {"priority", task.at("priority")},
-                {"place", explanation.place},
-                {"wanted", view_host_amounts(explanation.record.task.resources)},
-                {"reasons", explanation.reasons}};
+  json value = {
+      {"id", task.at("id")},           {"state", control::to_string(explanation.record.state)},
+      {"queue", task.at("queue")},     {"priority", task.at("priority")},
+      {"place", explanation.place},    {"wanted", view_host_amounts(explanation.record.task.resources)},
+      {"reasons", explanation.reasons}};
   add_remedies(value, explanation.remedies);
   if (explanation.expected_run) value["expected_run_ms"] = explanation.expected_run->count();
   if (explanation.expected_start) value["expected_start"] = format_time(*explanation.expected_start);
@@ -249,12 +247,9 @@ json view(const engine::PlanView& plan) {
   }
   json wanted = json::array();
   for (const auto& resources : plan.wanted) wanted.push_back(view_host_amounts(resources));
-  json value = {{"starts_now", plan.starts_now},
-                {"wanted", std::move(wanted)},
-                {"members", std::move(members)},
-                {"victims", plan.victims},
-                {"victim_ids", plan.victim_ids},
-                {"place", plan.place},
+  json value = {{"starts_now", plan.starts_now}, {"wanted", std::move(wanted)},
+                {"members", std::move(members)}, {"victims", plan.victims},
+                {"victim_ids", plan.victim_ids}, {"place", plan.place},
                 {"reasons", plan.reasons}};
   add_remedies(value, plan.remedies);
   return value;
