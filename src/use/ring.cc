@@ -188,7 +188,8 @@ workload::Use use_of(const Totals& totals) {
     use.gpu_memory_bytes_mean = static_cast<std::uint64_t>(mean(memory));
     use.gpu_memory_bytes_max = static_cast<std::uint64_t>(memory.most);
   }
-  if (const auto cpu = counted(totals.sum.cpu_micros)) use.cpu_seconds = thousandths(static_cast<double>(*cpu) / 1e6);
+  if (const auto cpu = counted(totals.sum.cpu_micros))
+    use.cpu_seconds = thousandths(static_cast<double>(*cpu) / 1e6);
   if (const auto& cpus = totals.figures[kCpus]; cpus.seconds > 0) use.cpus_max = thousandths(cpus.most);
   if (const auto& memory = totals.figures[kMemory]; memory.seconds > 0) {
     use.memory_bytes_mean = static_cast<std::uint64_t>(mean(memory));
