@@ -189,6 +189,7 @@ class MachineDaemon {
     };
     ports.watch_use = [this](auto task) { uses_->begin(std::move(task)); };
     ports.end_use = [this](const auto& task) { return uses_->end(task); };
+    ports.forget_use = [this](const auto& task) { uses_->forget(task); };
     ports.latest_use = [this] { return uses_->latest(); };
     ports.use_history = [this](const auto& task, auto resolution, auto from, auto until) {
       return uses_->history(task, resolution, from, until);

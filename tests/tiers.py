@@ -10,7 +10,7 @@ import typing
 # What must be optimised: they play a year of a machine's life, and a month of kills and failed writes.
 LONG_PROGRAMS = ("control_long_test", "engine_long_test")
 # Rooms whose code runs on several threads.
-THREADED_PROGRAMS = ("api_test", "container_test", "engine_test", "gpu_test", "image_test", "share_test", "store_test")
+THREADED_PROGRAMS = ("api_test", "container_test", "engine_test", "gpu_test", "image_test", "share_test", "store_test", "use_test")
 # Debian's gRPC is not built for the thread sanitizer, which takes what that does for races; and a process that was forked from one with
 # several threads may start none under it.
 UNTHREADED_CASES = {"kube_test": ["ContainerRuntime.*", "Driver*", "PluginHostTest.*", "SocketServer.*"],

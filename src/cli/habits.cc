@@ -177,7 +177,6 @@ constexpr std::array kVerbs = {
               "tasks need no noun: 'drover ps', 'drover inspect TASK', 'drover rm TASK'"},
     VerbHabit{"container", Gets::kRefusal,
               "a container is a task: 'drover ps', 'drover inspect TASK', 'drover rm TASK'"},
-    VerbHabit{"stats", Gets::kRefusal, "'drover top' shows how busy each GPU is, and who has it"},
     VerbHabit{"wait", Gets::kRefusal, "'drover attach TASK' ends as the task does, with its status"},
     VerbHabit{
         "cp", Gets::kRefusal,
@@ -253,7 +252,7 @@ constexpr std::array kVerbs = {
               "a task holds the GPUs: 'drover run --detach --gpus N -- sleep 1h', then 'drover exec -it TASK "
               "bash'"},
     VerbHabit{"scontrol", Gets::kRefusal, "'drover inspect TASK' shows a task, 'drover node' the machine"},
-    VerbHabit{"sstat", Gets::kRefusal, "'drover gpus' shows who has which GPU; /v1/metrics how busy each is"},
+    VerbHabit{"sstat", Gets::kRefusal, "'drover stats TASK' shows what a task uses, and used over its life"},
     VerbHabit{"dispatch", Gets::kRefusal, "'drover job run JOB --arguments TEXT' starts a job now"},
 };
 

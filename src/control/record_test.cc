@@ -41,6 +41,20 @@ TEST(Record, ReadsBackWhatItWrites) {
   EXPECT_EQ(decode_record(encode(record)).value(), record);
 }
 
+TEST(Record, KeepsWhatWasUsed) {
+  auto record = decode_record(json::parse(kOldRecord)).value();
+  record.use = workload::Use{.seconds = 3600.5,
+                             .gpus = 2,
+                             .gpu_percent_mean = 12.345,
+                             .gpu_seconds_used = 888.888,
+                             .memory_bytes_max = 1ULL << 40,
+                             .disk_read_bytes = 0};
+  EXPECT_EQ(decode_record(encode(record)).value(), record);
+  const auto use = encode(record).at("use");
+  EXPECT_EQ(use.at("advice"), "mean GPU use 12 % over 2 GPUs: would fewer do?");
+  EXPECT_FALSE(use.contains("cpu_seconds"));
+}
+
 TEST(Record, OfATaskWithAPart) {
   auto record = decode_record(json::parse(kOldRecord)).value();
   record.task.resources.part = "3g.20gb";

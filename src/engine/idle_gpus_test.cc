@@ -55,6 +55,28 @@ TEST_F(IdleGpusTest, IsStoppedWhenItsGpusDidNothingForSoLong) {
   EXPECT_EQ(record->cause, control::Cause::kIdle);
 }
 
+TEST_F(IdleGpusTest, IsWarnedOnceWhenHalfOfThatIsOver) {
+  begin();
+  const auto id = running(60s);
+  const auto warnings = [&] {
+    std::vector<std::string> words;
+    for (const auto& event : told())
+      if (event.kind == "task_idle") words.push_back(event.message);
+    return words;
+  };
+  pass(24s);
+  EXPECT_THAT(warnings(), IsEmpty());
+  pass(18s);
+  ASSERT_EQ(warnings().size(), 1U);
+  EXPECT_THAT(warnings().front(), ::testing::HasSubstr("its GPUs have done nothing for 3"));
+  world_.busy = {id};
+  pass(12s);
+  world_.busy = {};
+  pass(48s);
+  EXPECT_EQ(warnings().size(), 2U) << "it had worked meanwhile";
+  EXPECT_THAT(world_.stopped, IsEmpty());
+}
+
 TEST_F(IdleGpusTest, WorkNowAndThenIsEnough) {
   begin();
   const auto id = running(60s);

@@ -93,6 +93,7 @@ container::Watcher LocalEngine::watcher() {
     auto use = ports_.end_use ? ports_.end_use(id) : std::nullopt;
     ports_.post([this, id, ending, use = std::move(use)] {
       processes_.ended(id);
+      if (ports_.forget_use) ports_.forget_use(id);  // whose start came here after its end came there
       happened(control::event::Ended{id, ending, std::nullopt, use});
     });
   };

@@ -110,6 +110,8 @@ struct Ports : Loop {
   std::function<void(use::Watched)> watch_use;
   /// What it used, and no more is looked at. Called from any thread; reads a file. Empty as that is.
   std::function<std::optional<workload::Use>(const std::string& task)> end_use;
+  /// Nor is what was told of late. Quick. Empty as that is.
+  std::function<void(const std::string& task)> forget_use;
   /// use::Sampler::history(). Called on a pool. Empty as that is.
   UseHistory use_history;
   /// use::Sampler::latest(). Called from any thread. Empty as that is.

@@ -94,7 +94,7 @@ Result<History> read_history(const Directory& task, std::size_t resolution, std:
   DROVER_TRY(const auto fd, task.open_file(kUseFile, O_RDONLY | O_NONBLOCK));
   DROVER_TRY(const auto bytes, read_piece(fd.get(), 0, kFileBytes));
   if (!bytes.starts_with(kMagic))
-    return fail(ErrorKind::kCorrupt, fmt::format("'{}/{}' are no statistics", task.path(), kUseFile));
+    return fail(ErrorKind::kNotFound, fmt::format("'{}/{}' are no statistics", task.path(), kUseFile));
   return History{slots_in(bytes, kResolutions.at(resolution), from, until),
                  totals_in(bytes).value_or(NumberedTotals{}).totals};
 }

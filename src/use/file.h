@@ -43,7 +43,8 @@ struct History {
   std::vector<Slot> slots;  ///< in order of time
   Totals totals;
 };
-/// What the file says of [from, until], by number in kResolutions. kNotFound when there is none.
+/// What the file says of [from, until], by number in kResolutions. kNotFound when there is none, or another
+/// file.
 Result<History> read_history(const Directory& task, std::size_t resolution, std::uint32_t from,
                              std::uint32_t until);
 

@@ -65,6 +65,11 @@ std::uint64_t Counters::* const kCounters[] = {&Counters::cpu_micros, &Counters:
                                                &Counters::network_sent, &Counters::disk_read,
                                                &Counters::disk_written};
 
+/// What a record keeps is what it is read as again.
+double thousandths(double value) {
+  return std::round(value * 1000) / 1000;
+}
+
 std::optional<std::uint64_t> counted(std::uint64_t counter) {
   return counter == kUncounted ? std::nullopt : std::optional(counter);
 }
@@ -171,20 +176,21 @@ std::optional<NumberedTotals> totals_in(std::string_view file) {
 
 workload::Use use_of(const Totals& totals) {
   workload::Use use;
-  use.seconds = totals.seconds;
+  use.seconds = thousandths(totals.seconds);
   use.gpus = static_cast<int>(totals.gpus);
   const auto mean = [](const Figure& figure) { return figure.sum / figure.seconds; };
   if (const auto& gpu = totals.figures[kGpuPercent]; gpu.seconds > 0) {
-    use.gpu_percent_mean = mean(gpu);
-    use.gpu_percent_max = gpu.most;
-    use.gpu_seconds_used = gpu.sum / 100 * static_cast<double>(totals.gpus);
+    use.gpu_percent_mean = thousandths(mean(gpu));
+    use.gpu_percent_max = thousandths(gpu.most);
+    use.gpu_seconds_used = thousandths(gpu.sum / 100 * static_cast<double>(totals.gpus));
   }
   if (const auto& memory = totals.figures[kGpuMemory]; memory.seconds > 0) {
     use.gpu_memory_bytes_mean = static_cast<std::uint64_t>(mean(memory));
     use.gpu_memory_bytes_max = static_cast<std::uint64_t>(memory.most);
   }
-  if (const auto cpu = counted(totals.sum.cpu_micros)) use.cpu_seconds = static_cast<double>(*cpu) / 1e6;
-  if (const auto& cpus = totals.figures[kCpus]; cpus.seconds > 0) use.cpus_max = cpus.most;
+  if (const auto cpu = counted(totals.sum.cpu_micros))
+    use.cpu_seconds = thousandths(static_cast<double>(*cpu) / 1e6);
+  if (const auto& cpus = totals.figures[kCpus]; cpus.seconds > 0) use.cpus_max = thousandths(cpus.most);
   if (const auto& memory = totals.figures[kMemory]; memory.seconds > 0) {
     use.memory_bytes_mean = static_cast<std::uint64_t>(mean(memory));
     use.memory_bytes_max = static_cast<std::uint64_t>(memory.most);

@@ -168,10 +168,10 @@ std::optional<workload::Use> Sampler::end(const std::string& id) {
     }
   }
   Totals totals;
-  if (task) {
-    const std::lock_guard lock(task->mutex);
-    task->over = true;
-    (void)task->begin(options_);
+  std::unique_lock<std::mutex> lock;
+  if (task) lock = std::unique_lock(task->mutex);
+  if (task) task->over = true;
+  if (task && task->begun) {
     count_on(task->totals, task->read().counters);  // as far as it is still there
     totals = task->totals;
     // What the last seconds were cannot be told any more where this fails.
@@ -181,6 +181,11 @@ std::optional<workload::Use> Sampler::end(const std::string& id) {
   }
   if (totals.seconds == 0 && totals.sum == Counters{}) return std::nullopt;
   return use_of(totals);
+}
+
+void Sampler::forget(const std::string& task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.erase(task);
 }
 
 std::map<std::string, Latest> Sampler::latest() const {
@@ -240,7 +245,8 @@ Sampler::Work Sampler::look_at_gpus(const std::vector<std::shared_ptr<Task>>& ta
   work.gpus = gpus_.sample(devices);
   if (shared.empty()) return work;
   std::vector<Watched> watched;
-  for (const auto& task : tasks) watched.push_back(task->watched);
+  for (const auto& task : tasks)
+    if (!std::ranges::all_of(task->watched.gpus, &HeldGpu::whole)) watched.push_back(task->watched);
   const auto owner_of = options_.owners(watched);
   for (const auto& uuid : shared)
     if (const auto gpu = work.gpus.find(uuid); gpu != work.gpus.end())

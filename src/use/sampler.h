@@ -66,6 +66,8 @@ class Sampler {
   /// It has ended: what it used, also as an earlier life of this program has seen it; none where nothing was
   /// seen. Reads a file of its folder.
   std::optional<workload::Use> end(const std::string& task);
+  /// It has ended for whoever has told of its beginning, which may have been after end(). Quick.
+  void forget(const std::string& task);
   std::map<std::string, Latest> latest() const;
   /// As read_history(), of a task that runs or has ended.
   Result<History> history(const std::string& task, std::size_t resolution, std::uint32_t from,

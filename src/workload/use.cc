@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "base/decode.h"
@@ -35,21 +34,17 @@ constexpr double kMost = 9e15;  // what a double counts exactly
 constexpr double kLongEnough = 60;
 constexpr double kLowPart = 0.4;  // of what it had: below it half would leave room
 
-double thousandths(double value) {
-  return std::round(value * 1000) / 1000;
-}
-
 }  // namespace
 
 void write(JsonWriter& writer, const Use& use, int milli) {
   writer.begin_object();
   if (const auto words = advice(use, milli); !words.empty()) writer.field("advice", words);
   for (const auto& [name, member] : kReals)
-    if (use.*member) writer.field(name, thousandths(*(use.*member)));
+    if (use.*member) writer.field(name, *(use.*member));
   for (const auto& [name, member] : kCounts)
     if (use.*member) writer.field(name, *(use.*member));
   writer.field("gpus", use.gpus);
-  writer.field("seconds", thousandths(use.seconds));
+  writer.field("seconds", use.seconds);
   writer.end_object();
 }
 

@@ -11,7 +11,7 @@ from attack import attack
 # All that a task can do to what it finds around its sandbox, and to files of its own by the name of root's.
 SPOIL = """
 rm -rf use ../use; ln -s /etc/shadow use; mkdir -p sub && ln -s ../../../../etc/shadow sub/use
-ln -s "$VICTIM" ../use; echo spoilt > ../use; : > ../use; mv ../use ../other; rm -f ../use; mkfifo ../use
+ln -s "$VICTIM" ../use; echo spoilt > ../use; true > ../use; mv ../use ../other; rm -f ../use; mkfifo ../use
 cat ../use && echo READ; mv . ../elsewhere; echo done; exec sleep 600
 """
 
