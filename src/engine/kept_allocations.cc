@@ -13,15 +13,14 @@ constexpr std::ptrdiff_t kMostReportsOfUser = 2;
 
 }  // namespace
 
-void KeptAllocations::report(const ReportQuery& query, std::optional<std::int64_t> owner, std::int64_t asker,
-                             std::vector<store::Allocation> active, ReportTaker done) {
+void KeptAllocations::report(const ReportQuery& query, std::optional<uid_t> owner, uid_t asker,
+                             const std::vector<store::Allocation>& active, ReportTaker done) {
   const auto is_his = [asker](const auto& reading) { return reading->asker == asker; };
   if (std::ranges::count_if(waiting_, is_his) >= kMostReportsOfUser)
     return done(fail(ErrorKind::kUnavailable, "Your last reports are still being made", "ask again later"));
   const auto reading = std::make_shared<Reading>(
       Reading{.owner = owner, .asker = asker, .sums = ReportSums(query), .done = std::move(done)});
-  for (const auto& one : active)
-    if (!owner || one.owner == *owner) reading->sums.add(one);
+  for (const auto& one : active) reading->sums.add(one);
   waiting_.push_back(reading);
   read_next();
 }
@@ -65,7 +64,7 @@ void KeptAllocations::tidy() {
     return [this, trimmed = journal.trim_allocations(before, limits_.most, kMostTrimmedAtOnce)] {
       trimming_ = false;
       trouble_.report(trimmed.map([](auto) {}));
-      if (trimmed && *trimmed >= kMostTrimmedAtOnce) tidy();
+      if (trimmed && *trimmed >= kMostTrimmedAtOnce) ports_.post([this] { tidy(); });
     };
   });
 }

@@ -23,10 +23,10 @@ class KeptAllocations {
   KeptAllocations(const Ports& ports, EventLoop& loop)
       : limits_(ports.allocations), ports_(ports), loop_(loop), trouble_(ports.log) {}
 
-  /// Of this user alone, or of all; `active` is what is under way. kUnavailable when too many reports of the
-  /// one who asks are waited for.
-  void report(const ReportQuery& query, std::optional<std::int64_t> owner, std::int64_t asker,
-              std::vector<store::Allocation> active, ReportTaker done);
+  /// Of this user alone, or of all; `active` is what is under way of them. kUnavailable when too many reports
+  /// of the one who asks are waited for.
+  void report(const ReportQuery& query, std::optional<uid_t> owner, uid_t asker,
+              const std::vector<store::Allocation>& active, ReportTaker done);
   /// Whoever waits for his turn gets this.
   void refuse(const Error& error);
   /// To be called now and then.
@@ -34,8 +34,8 @@ class KeptAllocations {
 
  private:
   struct Reading {
-    std::optional<std::int64_t> owner;
-    std::int64_t asker = 0;
+    std::optional<uid_t> owner;
+    uid_t asker = 0;
     ReportSums sums;
     std::uint64_t reached = 0;  ///< number of an allocation
     ReportTaker done;

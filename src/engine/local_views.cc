@@ -261,9 +261,10 @@ void LocalEngine::events(const Caller& caller, const EventQuery& query, EventOrd
 
 void LocalEngine::report(const Caller& caller, const ReportQuery& query, ReportTaker done) {
   if (const auto silent = loop_.silence()) return done(Failure(*silent));
-  const std::int64_t asker = caller.user.uid;
-  kept_allocations_.report(query, caller.is_root() ? std::nullopt : std::optional(asker), asker,
-                           accounts_of_active(state_, Moment(ports_.now(), steady())), std::move(done));
+  const auto asker = caller.user.uid;
+  const auto owner = caller.is_root() ? std::nullopt : std::optional(asker);
+  kept_allocations_.report(query, owner, asker, accounts_of_active(state_, owner, {ports_.now(), steady()}),
+                           std::move(done));
 }
 
 std::shared_ptr<void> LocalEngine::subscribe(std::function<void()> listener) {

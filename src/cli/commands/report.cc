@@ -61,13 +61,13 @@ Table table_of(const json& report) {
 }
 
 /// For programs: plain numbers, and no line for the whole, which they would count twice.
-std::string csv_of(const json& report) {
+std::string csv_of(const json& report, bool with_header) {
   const auto by = report.value("by", "");
   std::vector<std::string> header{by, "gpu_hours_held", "gpu_hours_used", "running"};
   for (const auto* ending : kEndings) header.emplace_back(ending);
   for (const auto* name : {"tasks_started", "mean_wait_s", "median_wait_s", "longest_wait_s", "failures"})
     header.emplace_back(name);
-  auto text = csv_line(header);
+  auto text = with_header ? csv_line(header) : "";
   for (const auto& row : report.at("rows")) {
     const auto number = [](const json& value, double unit) {
       return value.is_number() ? fmt::format("{:.3f}", value.get<double>() / unit) : "";
@@ -120,7 +120,7 @@ Result<int> report_time(Context& context, const ReportOptions& options) {
     return 0;
   }
   if (options.csv) {
-    print(csv_of(report));
+    print(csv_of(report, !options.no_header));
     return 0;
   }
   DROVER_TRY(const auto text, shown(table_of(report), options));
