@@ -115,6 +115,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_init(app, context);
   add_logs(app, context);
   add_events(app, context);
+  add_report(app, context);
   add_exec(app, context);
   add_attach(app, context);
   add_forward(app, context);

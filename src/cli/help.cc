@@ -28,7 +28,7 @@ const std::vector<Chapter>& chapters() {
        {"run", "submit", "plan", "attach", "ps", "show", "explain", "logs", "stats", "exec", "forward",
         "resize", "stop", "rm", "inspect", "files", "events"}},
       {"Apps and jobs", {"init", "validate", "apply", "export", "app", "job"}},
-      {"Sharing", {"queue", "quota"}},
+      {"Sharing", {"queue", "quota", "report"}},
       {"Images", {"image"}},
       {"This machine", {"ui", "top", "gpus", "topo", "node", "cordon", "uncordon", "drain", "cdi", "doctor"}},
       {"The daemon", {"serve", "backup", "restore", "kube"}},
@@ -133,6 +133,10 @@ constexpr std::array kFooters = {
            "  drover queue\n"
            "  sudo drover queue set research/vision --gpus-guarantee 4 --users alice,bob"},
     Footer{"quota", "Example:\n  sudo drover quota set user:alice --gpus 2 --mem 64GiB"},
+    Footer{"report",
+           "Examples:\n"
+           "  drover report --since 30d --by queue\n"
+           "  drover report --since 2026-11-01 --until 2026-12-01 --csv > november.csv"},
     Footer{"image",
            "Examples:\n"
            "  drover image pull redis:7\n"

@@ -84,6 +84,9 @@ Status handle(Draft& draft, const event::Started& event) {
   record.started_at = event.at;
   // It may be told late.
   record.steady_started_at = draft.steady() - std::max(draft.now() - event.at, TimePoint::duration::zero());
+  // One that was taken over had it before.
+  if (record.steady_held_since > record.steady_started_at)
+    record.steady_held_since = record.steady_started_at;
   record.containerizer = event.containerizer;
   record.address = event.address;
   record.tier = event.tier;

@@ -279,7 +279,20 @@ void Draft::settle_templates() {
   }
 }
 
+void Draft::settle_allocations() {
+  for (auto& [id, record] : changed_) {
+    const auto* before = state_.find(id);
+    keep_time(before, record, now_);
+    if (before == nullptr) continue;
+    const auto over = attempts_over_.find(id);
+    const auto how = over == attempts_over_.end() ? std::nullopt : std::optional(over->second);
+    if (auto ended = ended_allocation(*before, record, how, now_))
+      outcome_.allocations.push_back(std::move(*ended));
+  }
+}
+
 Outcome Draft::finish() && {
+  settle_allocations();
   notify_moves();
   settle_templates();
   for (auto& [id, record] : changed_)

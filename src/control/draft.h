@@ -62,6 +62,8 @@ class Draft : public Tables<Overlay> {
   void set_health(const std::string& id, TaskHealth health) { outcome_.health[id] = std::move(health); }
   void say(const std::string& id, std::string why) { outcome_.said[id] = std::move(why); }
   void made(std::string id, TimePoint version = {}) { outcome_.made = {std::move(id), version}; }
+  /// The task was started, and is not any more: so this attempt ended. It may wait again.
+  void attempt_over(const std::string& id, AttemptEnd how) { attempts_over_.insert_or_assign(id, how); }
   /// After what has become of tasks until now.
   void notify(Notice notice);
   void act(Action action) { outcome_.actions.push_back(std::move(action)); }
@@ -115,12 +117,15 @@ class Draft : public Tables<Overlay> {
   workload::DefinitionSizes sizes_;
   /// Tells of every task that came to another state since it was told of last.
   void notify_moves();
+  /// What tasks had and have no more.
+  void settle_allocations();
   /// Which templates are needed from now on, and which no longer.
   void settle_templates();
 
   std::map<std::string, TaskRecord> changed_;
   std::vector<std::string> order_;             ///< keys of changed_, in the order in which they came there
   std::map<std::string, TaskState> notified_;  ///< states of tasks that notices were made of
+  std::map<std::string, AttemptEnd> attempts_over_;
   std::set<std::string> removed_;
   std::optional<ImageFits> images_;  ///< when they are not those of the state any more
   Outcome outcome_;

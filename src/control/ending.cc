@@ -78,9 +78,11 @@ void wait_to_try_again(Draft& draft, TaskRecord& record) {
 
 void make_room(Draft& draft, TaskRecord& record, TimePoint at) {
   if (record.tries_again) {
+    draft.attempt_over(record.task.id, {AllocationEnd::kKilled, Cause::kGang, at});
     ++record.failures;
     return wait_to_try_again(draft, record);
   }
+  draft.attempt_over(record.task.id, {AllocationEnd::kPreempted, Cause::kPreempted, at});
   if (!restarts_after_preemption(record.task)) return end_preempted(draft, record, at);
   ++record.preemptions;
   requeue(draft, record);
@@ -100,25 +102,27 @@ bool may_try_again(const Draft& draft, const TaskRecord& record, TaskState state
 }
 
 /// A gang starts again as a whole: what still runs of it is ended.
-void try_again(Draft& draft, const std::string& id, const std::string& reason) {
+void try_again(Draft& draft, const std::string& id, const End& how, TimePoint at) {
   auto& record = draft.change(id);
+  const bool is_lost = how.state == TaskState::kLost;
+  draft.attempt_over(id, {is_lost ? AllocationEnd::kLost : AllocationEnd::kFailed, how.cause, at});
   for (const auto* member : members_of(record.task, draft.finder())) {
     if (member->task.id == id || member->tries_again || !is_under_way(*member)) continue;
     auto& other = draft.change(member->task.id);
     other.tries_again = other.preempted = true;
     other.asked = false;
     other.state = TaskState::kStopping;
-    other.reason = cause_of(record, reason);
+    other.reason = cause_of(record, how.reason);
     draft.act(action::Stop{other.task.id, false});
   }
-  record.reason = reason;
+  record.reason = how.reason;
   ++record.failures;
   wait_to_try_again(draft, record);
 }
 
 /// The end of an attempt, which is that of the task when it is not tried again.
 void conclude(Draft& draft, const std::string& id, End how, TimePoint at) {
-  if (may_try_again(draft, *draft.find(id), how.state)) return try_again(draft, id, how.reason);
+  if (may_try_again(draft, *draft.find(id), how.state)) return try_again(draft, id, how, at);
   end(draft, id, std::move(how), at);
 }
 

@@ -185,6 +185,7 @@ void write_fields(JsonWriter& writer, const TaskRecord& record, const char* task
   write_time(writer, "started_at", record.started_at);
   writer.field("state", to_string(record.state));
   write_time(writer, "steady_finished_at", record.steady_finished_at);
+  write_time(writer, "steady_held_since", record.steady_held_since);
   write_time(writer, "steady_started_at", record.steady_started_at);
   write_text(writer, "stop_reason", record.stop_reason);
   writer.field("stop_requested", record.stop_requested);
@@ -300,6 +301,7 @@ Result<TaskRecord> decode_record(const json& value) {
   record.finished_at = decode_time(decoder, "finished_at");
   record.steady_started_at = decode_time(decoder, "steady_started_at");
   record.steady_finished_at = decode_time(decoder, "steady_finished_at");
+  record.steady_held_since = decode_time(decoder, "steady_held_since");
   if (!mistakes.empty()) return Failure(join_mistakes(mistakes, "A stored task record"));
   return record;
 }

@@ -119,6 +119,8 @@ struct TaskRecord {
   // The same two by the clock that nobody sets (Moment::steady): for what is due after some time.
   std::optional<TimePoint> steady_started_at;
   std::optional<TimePoint> steady_finished_at;
+  /// By the same clock: since when it has what it has now; none while it waits.
+  std::optional<TimePoint> steady_held_since;
 
   bool operator==(const TaskRecord&) const = default;
 };

@@ -19,6 +19,7 @@
 #include "base/cow.h"
 #include "base/shared_map.h"
 #include "base/user_limits.h"
+#include "control/allocation.h"
 #include "control/definitions.h"
 #include "control/gpu_share.h"
 #include "control/health.h"
@@ -192,7 +193,8 @@ struct Outcome : Tables<Changes> {
   std::map<std::string, std::optional<workload::Task>> templates;
   std::optional<Error> broken;  ///< what the plan would have broken (invariants.h): nothing of it is done
   Made made;
-  std::vector<Notice> notices;  ///< in the order of what happened
+  std::vector<Notice> notices;          ///< in the order of what happened
+  std::vector<Allocation> allocations;  ///< that ended
 };
 
 Queued queued(const TaskRecord& record);

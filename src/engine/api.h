@@ -22,6 +22,7 @@
 #include "engine/event_query.h"
 #include "engine/execution.h"
 #include "engine/ports.h"
+#include "engine/report.h"
 #include "engine/task_list.h"
 #include "engine/variants.h"
 #include "gpu/device.h"
@@ -233,6 +234,13 @@ class Views {
   /// A piece of what was told, as far as the caller may hear of it. `done` may be called at once.
   virtual void events(const Caller& caller, const EventQuery& query, EventOrder order,
                       EventPageTaker done) = 0;
+  /// The account of a time: root's of all, others' of their own tasks. kUnavailable when too many of the
+  /// caller's are being made.
+  virtual void report(const Caller& caller, const ReportQuery& query,
+                      std::function<void(Result<Report>)> done) {
+    (void)caller, (void)query;
+    done(fail(ErrorKind::kUnsupported, "This daemon keeps no accounts"));
+  }
   /// Calls `listener` on the strand after every new event until the returned handle dies.
   virtual std::shared_ptr<void> subscribe(std::function<void()> listener) = 0;
   /// Calls `listener` on the strand with everything that decisions tell, after they count, until the returned

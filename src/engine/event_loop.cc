@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "control/controller.h"
 #include "control/journal.h"
+#include "engine/accounting.h"
 
 namespace drover::engine {
 namespace {
@@ -197,10 +199,12 @@ void EventLoop::write(const std::shared_ptr<Batch>& batch) {
   writing_since_ = ports_.steady();
   if (*writing_since_ >= watched_until_) watch();
   number_events(*batch);
+  for (const auto& outcome : batch->outcomes)
+    std::ranges::move(accounts_of(outcome, *writing_since_), std::back_inserter(batch->ended));
   on_journal([this, batch, leftovers = leftovers_](store::Journal& journal) -> Work {
     auto changes = joined(batch->outcomes);
     changes.removed.insert(changes.removed.end(), leftovers.begin(), leftovers.end());
-    const auto kept = commits_.time([&] { return journal.commit(changes, batch->events); });
+    const auto kept = commits_.time([&] { return journal.commit(changes, batch->events, batch->ended); });
     return [this, batch, kept] {
       writing_since_.reset();
       finish(*batch, kept);

@@ -100,6 +100,7 @@ class EventLoop {
     std::vector<Part> parts;
     std::vector<control::Outcome> outcomes;  ///< of the first part, then of the second, …
     std::vector<store::Event> events;        ///< that the outcomes come to
+    std::vector<store::Allocation> ended;    ///< by them
     std::vector<bool> ticks;                 ///< by outcome: whether it is that of a Tick
     std::size_t leftovers = 0;               ///< so many of `leftovers_` go with it
     std::size_t settled = 0;                 ///< so many of the outcomes are in the state, for who follows

@@ -101,7 +101,8 @@ void KeptEvents::added(const std::vector<EventView>& events, bool disk_is_full) 
   last_ = events.back().number;
   for (const auto& event : events) ++counts_[event.owner];
   total_ += events.size();
-  room_ = disk_is_full ? room_ - std::min(room_, events.size()) : 0;
+  // They make way for the accounts that come with them, too (kept_allocations.h).
+  room_ = disk_is_full ? room_ - std::min(room_, 2 * events.size()) : 0;
   if (disk_is_full && room_ < piece() / 2)
     remove_before(TimePoint::max());
   else if (total_ > limits_.most + limits_.most / kPartRemoved)

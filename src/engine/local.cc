@@ -40,6 +40,7 @@ LocalEngine::LocalEngine(Ports ports, store::Journal journal, control::State sta
       loop_(ports_, std::move(journal), state_, event_hooks()),
       feed_(loop_.last_event()),
       kept_events_(ports_, loop_),
+      kept_allocations_(ports_, loop_),
       executor_(ports_, state_, executor_hooks()),
       images_(ports_, state_, [this](auto known) { found(std::move(known)); }),
       processes_(state_),
@@ -182,9 +183,13 @@ void LocalEngine::tick() {
       };
     });
     kept_events_.tidy();
+    kept_allocations_.tidy();
   }
   loop_.tick();
-  if (const auto silent = loop_.silence()) kept_events_.refuse(*silent);
+  if (const auto silent = loop_.silence()) {
+    kept_events_.refuse(*silent);
+    kept_allocations_.refuse(*silent);
+  }
   happened(control::event::Tick{});
   if (!strangers_.found().empty()) strangers_.inspect(reported_machine_.inventory.devices);
   disk_use_.inspect();

@@ -24,6 +24,7 @@
 #include "engine/fitness.h"
 #include "engine/idle_gpus.h"
 #include "engine/image_inspector.h"
+#include "engine/kept_allocations.h"
 #include "engine/kept_events.h"
 #include "engine/lingering.h"
 #include "engine/listeners.h"
@@ -108,6 +109,7 @@ class LocalEngine final : public Api {
                     const std::optional<std::string>& reason) override;
   Status remove_quota(const Caller& caller, const placement::Subject& subject) override;
   void backup(const Caller& caller, std::function<void(Result<std::shared_ptr<UniqueFd>>)> done) override;
+  void report(const Caller& caller, const ReportQuery& query, ReportTaker done) override;
   void add_facts(metrics::DaemonFacts& facts) const override;
   NodeView node() const override;
   std::vector<Machine> machines() const override;
@@ -183,6 +185,7 @@ class LocalEngine final : public Api {
   EventLoop loop_;
   Feed feed_;
   KeptEvents kept_events_;
+  KeptAllocations kept_allocations_;
   Executor executor_;
   ImageInspector images_;
   Processes processes_;

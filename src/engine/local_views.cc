@@ -11,6 +11,7 @@
 #include "control/remedies.h"
 #include "control/upgrade_block.h"
 #include "engine/access.h"
+#include "engine/accounting.h"
 #include "engine/find_tasks.h"
 #include "engine/local.h"
 
@@ -261,6 +262,14 @@ void LocalEngine::events(const Caller& caller, const EventQuery& query, EventOrd
     return done(feed_.page(caller, query));
   if (const auto silent = loop_.silence()) return done(Failure(*silent));
   kept_events_.read(caller, query, order, feed_.last(), std::move(done));
+}
+
+void LocalEngine::report(const Caller& caller, const ReportQuery& query, ReportTaker done) {
+  if (const auto silent = loop_.silence()) return done(Failure(*silent));
+  const auto asker = caller.user.uid;
+  const auto owner = caller.is_root() ? std::nullopt : std::optional(asker);
+  kept_allocations_.report(query, owner, asker, accounts_of_active(state_, owner, {ports_.now(), steady()}),
+                           std::move(done));
 }
 
 std::shared_ptr<void> LocalEngine::subscribe(std::function<void()> listener) {

@@ -24,6 +24,7 @@
 #include "share/kernel_limit.h"
 #include "share/pages.h"
 #include "share/referee.h"
+#include "store/allocation.h"
 #include "use/sampler.h"
 #include "workload/node_rule.h"
 #include "workload/task.h"
@@ -150,6 +151,7 @@ struct Ports : Loop {
   /// room.
   std::function<std::uint64_t()> free_space;
   EventLimits events;
+  store::AllocationLimits allocations;
   /// When fewer bytes are free there, what nobody uses goes, and then the oldest ended tasks are forgotten
   /// (control/retention.h).
   std::uint64_t room_to_keep = 0;

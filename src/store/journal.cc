@@ -139,8 +139,10 @@ Result<Journal> Journal::open_database(const std::string& path, const std::strin
   // Not a part of the format: older daemons do not look there.
   constexpr const char* kNotes =
       "CREATE TABLE IF NOT EXISTS note (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID, STRICT;";
-  if (id == 0 || pragma(raw, "SELECT count(*) FROM sqlite_master WHERE name IN ('note', 'event')") < 2)
-    for (const auto& added : {journal.execute(kNotes), journal.add_event_table()})
+  if (id == 0 ||
+      pragma(raw, "SELECT count(*) FROM sqlite_master WHERE name IN ('note', 'event', 'allocation')") < 3)
+    for (const auto& added :
+         {journal.execute(kNotes), journal.add_event_table(), journal.add_allocation_table()})
       if (!added && added.error().kind != ErrorKind::kExhausted) return Failure(added.error());
   journal.reserve_log();
   const auto check = prepare(raw, "PRAGMA quick_check(1)");
@@ -197,11 +199,13 @@ Status Journal::put(const Changes& changes) {
   return {};
 }
 
-Status Journal::commit(const Changes& changes, std::span<const Event> events) {
-  if (changes.put.empty() && changes.removed.empty() && events.empty()) return {};
+Status Journal::commit(const Changes& changes, std::span<const Event> events,
+                       std::span<const Allocation> allocations) {
+  if (changes.put.empty() && changes.removed.empty() && events.empty() && allocations.empty()) return {};
   DROVER_CHECK_OK(execute("BEGIN IMMEDIATE"));
   auto written = put(changes);
   if (written) written = put_events(events);
+  if (written) written = put_allocations(allocations);
   if (written && sqlite3_exec(database_.get(), "COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK)
     written = Failure(error("Failed to write the state file"));
   if (!written) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/allocation.h"
 #include "store/copy.h"
 #include "store/event.h"
 
@@ -46,7 +47,8 @@ class Journal {
   Status load(const std::function<Status(const std::string& key, const std::string& text)>& visit) const;
   /// All or nothing, and durable. kExhausted when the disk is full: then nothing has changed. The events have
   /// greater numbers than all before.
-  Status commit(const Changes& changes, std::span<const Event> events = {});
+  Status commit(const Changes& changes, std::span<const Event> events = {},
+                std::span<const Allocation> allocations = {});
   /// Moves the log into the file itself, so that a copy of the file alone has what was committed, and takes
   /// what it can of the room ahead. To be called now and then. Nothing is lost when it fails.
   Status tidy();
@@ -64,6 +66,13 @@ class Journal {
   Result<EventCounts> remove_events_of(std::int64_t owner, std::size_t most);
   /// Of the oldest `most`, those that are older; never the last one.
   Result<EventCounts> remove_events_before(TimePoint steady, std::size_t most);
+
+  /// Visits `most` of those with greater numbers, in their order. How many it visited.
+  Result<std::size_t> visit_allocations(std::uint64_t after, std::size_t most,
+                                        const std::function<void(const Allocation&)>& visit) const;
+  /// Of the oldest `at_once` those go that ended before, by the clock that nobody sets; and where there are
+  /// more than `limit`, `at_once` of who has most. How many went.
+  Result<std::int64_t> trim_allocations(TimePoint before, std::int64_t limit, std::int64_t at_once);
 
   Result<Copy> copy() const { return Copy::begin(database_.get(), path_ + ".copy"); }
 
@@ -85,6 +94,9 @@ class Journal {
   Result<EventCounts> remove_events(const char* sql, std::int64_t whose, std::size_t most);
   Status add_event_table();
   bool has_event_table() const;
+  Status put_allocations(std::span<const Allocation> allocations);
+  Status add_allocation_table();
+  bool has_allocation_table() const;
 
   Database database_;
   std::string path_;

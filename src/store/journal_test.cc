@@ -250,6 +250,64 @@ TEST_F(JournalTest, AFileWithoutEventsGetsThem) {
   EXPECT_EQ(numbers(*journal, {}).size(), 1u);
 }
 
+Allocation allocation_of(std::int64_t owner, int minutes) {
+  Allocation one;
+  one.owner = owner;
+  one.user = "ann";
+  one.queue = "lab/a";
+  one.task_id = std::to_string(minutes);
+  one.attempt = 2;
+  one.from = TimePoint(std::chrono::minutes(minutes));
+  one.until = one.steady = one.from + std::chrono::minutes(1);
+  one.gpus = "GPU-0=250";
+  one.ending = "failed";
+  one.cause = "exit";
+  return one;
+}
+
+std::vector<Allocation> allocations_in(const Journal& journal, std::uint64_t after = 0,
+                                       std::size_t most = 99) {
+  std::vector<Allocation> all;
+  EXPECT_TRUE(journal.visit_allocations(after, most, [&](const Allocation& one) { all.push_back(one); }));
+  return all;
+}
+
+TEST_F(JournalTest, KeepsAllocationsWithWhatEndedThem) {
+  auto measured = allocation_of(7, 1);
+  measured.started = measured.from;
+  measured.waited = std::chrono::seconds(3);
+  measured.used = std::chrono::seconds(5);
+  const std::vector<Allocation> both{measured, allocation_of(8, 2)};
+  {
+    auto journal = Journal::open(file());
+    ASSERT_TRUE(journal->commit({{{"a", "1"}}, {}}, events(10, 1), both));
+    EXPECT_FALSE(journal->commit({{{"a", "2"}}, {}}, events(10, 1), both)) << "all or nothing";
+  }
+  auto journal = Journal::open(file());
+  auto kept = allocations_in(*journal);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(allocations_in(*journal, kept[0].number).size(), 1u);
+  EXPECT_EQ(allocations_in(*journal, 0, 1).size(), 1u);
+  for (auto& one : kept) one.number = 0;
+  EXPECT_EQ(kept, both);
+}
+
+TEST_F(JournalTest, AllocationsOfWhoHasMostMakeWay) {
+  auto journal = Journal::open(file());
+  std::vector<Allocation> many{allocation_of(8, 0)};
+  for (int i = 1; i <= 20; ++i) many.push_back(allocation_of(7, i));
+  ASSERT_TRUE(journal->commit({}, {}, many));
+  EXPECT_EQ(*journal->trim_allocations(TimePoint(), 21, 5), 0);
+  EXPECT_EQ(*journal->trim_allocations(TimePoint(), 10, 5), 5);
+  EXPECT_EQ(*journal->trim_allocations(TimePoint(), 10, 50), 6) << "no more than there are too many";
+  auto kept = allocations_in(*journal);
+  ASSERT_EQ(kept.size(), 10u);
+  EXPECT_EQ(kept[0].owner, 8) << "though it is the oldest";
+  EXPECT_EQ(kept[1].task_id, "12");
+  EXPECT_EQ(*journal->trim_allocations(TimePoint(std::chrono::minutes(15)), 10, 50), 3)
+      << "what ended before then goes, whosever it is";
+}
+
 // A commit that returned is there after kill -9, and none is there by half.
 TEST_F(JournalTest, SurvivesKill) {
   int pipe[2];

@@ -85,4 +85,7 @@ asio::awaitable<Result<Response>> list_image_variants(const Services& services, 
 // events.cc
 asio::awaitable<Result<Response>> get_events(const Services& services, const Request& request);
 
+// report.cc
+asio::awaitable<Result<Response>> get_report(const Services& services, const Request& request);
+
 }  // namespace drover::api

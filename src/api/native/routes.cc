@@ -19,6 +19,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/backup", get_backup},
     Route{.method = "GET", .path = "/v1/metrics", .handler = get_metrics, .for_metrics = true},
     Route{"GET", "/v1/events", get_events},
+    Route{"GET", "/v1/report", get_report},
     Route{"GET", "/v1/queues", beside<list_queues>},
     Route{"PUT", "/v1/queues", set_queues},
     Route{"PUT", "/v1/queues/{queue...}", set_queue},

@@ -36,6 +36,7 @@ void add_deployments(CLI::App& group, Context& context);     // deployments.cc: 
 void add_jobs(CLI::App& app, Context& context);              // job.cc: job ls, inspect, run …
 void add_logs(CLI::App& app, Context& context);              // logs.cc: logs
 void add_events(CLI::App& app, Context& context);            // events.cc: events
+void add_report(CLI::App& app, Context& context);            // report.cc: report
 void add_exec(CLI::App& app, Context& context);              // exec.cc: exec
 void add_attach(CLI::App& app, Context& context);            // attach.cc: attach
 void add_forward(CLI::App& app, Context& context);           // forward.cc: forward
