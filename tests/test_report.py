@@ -44,6 +44,16 @@ class ReportTest(drover.DaemonTest):
         self.assertEqual(again["total"]["ended"], after["ended"])
         self.assertIn("root", [row["user"] for row in again["rows"]])
 
+    def test_what_the_gpus_did_is_told_beside_what_was_held(self):
+        self.daemon.set_faults({gpu["uuid"]: {"utilization": {"gpu": 50}} for gpu in self.daemon.api("GET", "/v1/gpus")["gpus"]})
+        self.addCleanup(self.daemon.set_faults, {})
+        before = self.report()["total"]
+        self.finish("sleep", 5, gpus=2)
+        after = self.report()["total"]
+        used = after["gpu_seconds_used"] - before.get("gpu_seconds_used", 0)
+        self.assertGreater(used, 1)
+        self.assertLess(used, (after["gpu_seconds_held"] - before["gpu_seconds_held"]) * 0.7)
+
     def test_what_runs_counts_until_now_and_what_was_killed_with_the_daemon_counts_once(self):
         before = self.report()["total"]
         task = self.daemon.submit("sleep", 1000, gpus=1)

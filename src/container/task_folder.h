@@ -24,11 +24,12 @@
 //                 task with a network of its own, as are
 //   hosts resolv.conf  how its programs find names
 //   volumes/      where the sandbox and volumes are mounted for a Docker Engine, until the container has them
-//   input.sock    where the shim takes what people write to the task (task_input.h); for a task that takes
-//   any runtime/      the OCI runtime's own state runtime.lock  flock'ed by the OCI runtime while it starts
-//   the container, by a descriptor it inherits runtime.log   what the OCI runtime had to say devices/ nodes
-//   of its GPUs, for a Docker Engine to look at sandbox/      stdout, stderr and the task's own files;
-//   belongs to the task's user
+//   input.sock    where the shim takes what people write to the task (task_input.h), if it takes any
+//   runtime/      the OCI runtime's own state
+//   runtime.lock  flock'ed by the OCI runtime while it starts the container, by a descriptor it inherits
+//   runtime.log   what the OCI runtime had to say
+//   devices/      nodes of its GPUs, for a Docker Engine to look at
+//   sandbox/      stdout, stderr and the task's own files; belongs to the task's user
 
 #include <string>
 #include <string_view>

@@ -35,6 +35,13 @@ AllocationEnd end_of_state(TaskState state) {
   }
 }
 
+/// By the attempt that ended, of all of which the record has the sum.
+std::optional<double> used_since(const TaskRecord& before, const TaskRecord& after) {
+  if (!after.use || !after.use->gpu_seconds_used) return std::nullopt;
+  const double earlier = before.use ? before.use->gpu_seconds_used.value_or(0) : 0;
+  return std::max(*after.use->gpu_seconds_used - earlier, 0.0);
+}
+
 }  // namespace
 
 std::string_view to_string(AllocationEnd end) {
@@ -66,6 +73,7 @@ std::optional<Allocation> ended_allocation(const TaskRecord& before, const TaskR
     ended.end = AllocationEnd::kResized;
     return ended;
   }
+  ended.gpu_seconds_used = used_since(before, after);
   ended.end = attempt ? attempt->end : end_of_state(after.state);
   ended.cause = attempt ? attempt->cause : after.cause;
   const auto at = attempt ? attempt->at : after.finished_at.value_or(now.wall);

@@ -36,6 +36,7 @@ struct Allocation {
   TimePoint from{}, until{};  ///< by the clock that people see, if that had never been set in between
   AllocationEnd end{};
   Cause cause = Cause::kNone;
+  std::optional<double> gpu_seconds_used;  ///< of whole GPUs; none when nobody measured it
 };
 
 /// Sets since when the task has what it has. `before`: null for a new one.

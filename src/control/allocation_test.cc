@@ -32,10 +32,18 @@ struct Accounted : Machine {
   }
 };
 
-event::Ended ended(const std::string& id, int status, TimePoint at, bool stopped = false) {
+event::Ended ended(const std::string& id, int status, TimePoint at, bool stopped = false,
+                   std::optional<workload::Use> use = {}) {
   auto ending = testing::exited(status, stopped);
   ending.finished_at = at;
-  return {id, ending};
+  return {id, ending, std::nullopt, std::move(use)};
+}
+
+/// Of all attempts so far.
+workload::Use used(double gpu_seconds) {
+  workload::Use use;
+  use.gpu_seconds_used = gpu_seconds;
+  return use;
 }
 
 TEST(Allocation, EndsWithItsTask) {
@@ -70,17 +78,19 @@ TEST(Allocation, OfEachAttempt) {
   auto task = testing::task("a", 1);
   task.batch.retries = 1;
   machine.run(task);
-  ASSERT_TRUE(machine.on(ended("a", 1, kNow + minutes(1)), kNow + minutes(1)));
+  ASSERT_TRUE(machine.on(ended("a", 1, kNow + minutes(1), false, used(30)), kNow + minutes(1)));
   ASSERT_EQ(machine.ended.size(), 1u);
   EXPECT_EQ(machine.ended[0].end, AllocationEnd::kFailed);
   EXPECT_EQ(machine.ended[0].cause, Cause::kExit);
+  EXPECT_EQ(machine.ended[0].gpu_seconds_used, 30);
   EXPECT_EQ(attempt_of(machine.ended[0].record), 0);
   EXPECT_FALSE(machine.record("a").steady_held_since) << "it waits";
   ASSERT_TRUE(machine.on(event::Tick{}, kNow + minutes(60)));
   ASSERT_EQ(machine.at("a"), TaskState::kStarting);
   ASSERT_TRUE(machine.on(event::Started{"a", kNow + minutes(61)}, kNow + minutes(61)));
-  ASSERT_TRUE(machine.on(ended("a", 0, kNow + minutes(70)), kNow + minutes(70)));
+  ASSERT_TRUE(machine.on(ended("a", 0, kNow + minutes(70), false, used(130)), kNow + minutes(70)));
   ASSERT_EQ(machine.ended.size(), 2u);
+  EXPECT_EQ(machine.ended[1].gpu_seconds_used, 100);
   EXPECT_EQ(machine.ended[1].end, AllocationEnd::kFinished);
   EXPECT_EQ(machine.ended[1].until - machine.ended[1].from, minutes(10)) << "from when it got its GPU";
   EXPECT_EQ(attempt_of(machine.ended[1].record), 1);

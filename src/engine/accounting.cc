@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace drover::engine {
 namespace {
@@ -38,6 +39,8 @@ store::Allocation account_of(const control::Allocation& ended, TimePoint steady)
   auto account = account_of(ended.record, ended.from, ended.until);
   account.steady = steady;
   account.ending = control::to_string(ended.end);
+  if (ended.gpu_seconds_used)
+    account.used = std::chrono::milliseconds(std::llround(*ended.gpu_seconds_used * 1000));
   if (ended.cause != control::Cause::kNone) account.cause = control::to_string(ended.cause);
   // Of one attempt, what comes last says when it began.
   if (ended.end != kPutBack && ended.end != kResized) return account;
