@@ -182,7 +182,7 @@ class FakeDaemon : public engine::Api {
     ++explained;
     return [record = task(caller, id)]() -> Result<engine::ExplanationView> {
       if (!record) return Failure(record.error());
-      return engine::ExplanationView{*record, {kWhyItWaits}, {"ask for 1 GPU"}, 3, {}, {}};
+      return engine::ExplanationView{*record, {kWhyItWaits}, {{.text = "ask for 1 GPU"}}, 3, {}, {}};
     };
   }
   Result<std::string> sandbox(const engine::Caller& caller, const std::string& id) const override {

@@ -31,7 +31,7 @@ TEST_F(CommandsTest, PlansWithoutDoing) {
   plan = {};
   plan.place = 3;
   plan.reasons = {"0 of 2 GPUs are free"};
-  plan.remedies = {"wait for 2 GPUs"};
+  plan.remedies = {{.text = "wait for 2 GPUs"}};
   server_.on_strand([&] { server_.daemon().plan_ = plan; });
   const auto waits = ask({"plan", "--gpus", "2"});
   EXPECT_EQ(waits.status, 1);
