@@ -106,7 +106,7 @@ class ReportTest(drover.DaemonTest):
         shown = self.daemon.cli("report", "--since", "1h")
         self.assertEqual(shown.status, 0, shown)
         self.assertRegex(shown.out, r"(?m)^USER +GPU-HOURS +USED ")
-        self.assertRegex(shown.out, r"(?m)^root +\d+\.\d\d +-")
+        self.assertRegex(shown.out, r"(?m)^root +\d+\.\d\d +(-|\d+\.\d\d) ")
         self.assertRegex(shown.out, r"(?m)^total ")
         self.assertRegex(shown.out, r"(?m)^Failures: .*\d+ exit")
         rows = list(csv.DictReader(io.StringIO(self.daemon.cli("report", "--csv").out)))

@@ -78,19 +78,20 @@ function Plot({ chart, columns }: { chart: Chart; columns: Columns }) {
   const data = [columns.time, ...lines.map(([name]) => columns[name])] as uPlot.AlignedData;
   useEffect(() => {
     if (lines.length === 0) return;
+    const frame = box.current!;
     const [text, edge] = [color("--quiet"), color("--edge")];
     const axis = { stroke: text, grid: { stroke: edge, width: 1 }, ticks: { stroke: edge, width: 1 } };
     plot.current = new uPlot({
-      width: box.current!.clientWidth,
+      width: frame.clientWidth,
       height: kHeight,
       cursor: { sync: { key: "use" }, drag: { x: false, y: false } },
       scales: { y: { range: (_, __, most) => [0, Math.max(chart.to ?? 0, most * 1.05, Number.EPSILON)] } },
       axes: [axis, { ...axis, size: 76, values: (_, marks) => marks.map(chart.says) }],
       series: [{}, ...lines.map(([, label], index) => ({
         label, stroke: color(kColors[index]!), width: 1.5, value: (_: uPlot, value: number | null) => (value === null ? "–" : chart.says(value)) }))],
-    }, data, box.current!);
-    const watch = new ResizeObserver(() => plot.current?.setSize({ width: box.current!.clientWidth, height: kHeight }));
-    watch.observe(box.current!);
+    }, data, frame);
+    const watch = new ResizeObserver(() => plot.current?.setSize({ width: frame.clientWidth, height: kHeight }));
+    watch.observe(frame);
     return () => {
       watch.disconnect();
       plot.current?.destroy();
