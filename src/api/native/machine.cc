@@ -112,8 +112,10 @@ asio::awaitable<Result<Response>> list_gpus(const Services& services, const Requ
   if (!follow) co_return co_await gpus_now(services, *request.caller, with_usage);
   Response response;
   response.content_type = "text/event-stream";
-  response.stream = [&services, caller = *request.caller, with_usage](BodyWriter& writer) {
-    return follow_gpus(services, caller, with_usage, writer);
+  // A cluster's GPUs are not looked at, and who has them is told all the same.
+  const bool measured = with_usage && services.measure_gpus;
+  response.stream = [&services, caller = *request.caller, measured](BodyWriter& writer) {
+    return follow_gpus(services, caller, measured, writer);
   };
   co_return response;
 }
