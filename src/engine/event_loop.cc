@@ -135,7 +135,7 @@ void EventLoop::happened(control::Event event) {
   // It need not wait behind what cannot be kept.
   if (std::holds_alternative<event::Checked>(event) && !unsaved_.empty()) return;
   if (silence()) {
-    if (passes(event)) return;
+    if (passes(event)) return ports_.wake_at(ports_.steady() + kRetry);  // a later tick says what is due
     if (const auto* stop = std::get_if<event::StopRequested>(&event)) hooks_.end_first(*stop);
   }
   if (!unsaved_.empty()) {

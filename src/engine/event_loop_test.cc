@@ -178,6 +178,15 @@ TEST_F(EventLoopTest, ADiskThatDoesNotAnswerHoldsUpChangesAlone) {
   EXPECT_THAT(answers_.back(), ::testing::StartsWith("five: t"));
 }
 
+TEST_F(EventLoopTest, WhatIsDueWhileTheDiskDoesNotAnswerIsLookedForAgain) {
+  ask("one");
+  now_ += 12s;
+  wake_at_.reset();
+  engine_->tick();
+  ASSERT_TRUE(wake_at_) << "this tick has passed";
+  EXPECT_LE(*wake_at_, now_ + 1s);
+}
+
 TEST_F(EventLoopTest, NothingThatHappenedIsOvertakenOrLostWhileTheDiskIsFull) {
   ask("one");
   write_all();
