@@ -131,7 +131,7 @@ class MachineDaemon {
     use::SamplerOptions options;
     options.tasks = options_.state + "/" + container::kTasksFolder;
     options.hierarchies = hierarchies;
-    options.library = [this] { return hardware_->shared_nvml(); };
+    options.nvml = [this] { return hardware_->shared_nvml(); };
     options.owners = [](const std::vector<use::Watched>& watched) {
       std::vector<engine::TaskProcesses> tasks;
       for (const auto& task : watched) tasks.push_back({task.task, task.first, {}});

@@ -95,6 +95,28 @@ Result<bool> Comeback::again(const Status& ended, const std::function<bool()>& g
   return true;
 }
 
+Status follow_events(const Client& client, const std::string& target, Comeback comeback,
+                     const std::function<bool(const ServerEvent&)>& handle,
+                     const std::function<bool(bool well)>& is_over) {
+  std::string last;
+  bool any = false;
+  const auto take = [&](const ServerEvent& event) {
+    if (!event.id.empty()) last = event.id;
+    return handle(event);
+  };
+  while (true) {
+    EventStreamParser parser;
+    const auto ended = client.stream(target, last, [&](std::string_view piece) {
+      comeback.received();
+      any = true;
+      return parser.feed(piece, take);
+    });
+    if (is_over(ended.has_value())) return {};
+    if (!ended && !any) return ended;
+    DROVER_CHECK_OK(comeback.again(ended, [] { return false; }).map([](bool) {}));
+  }
+}
+
 Result<json> follow_task(const Client& client, const std::string& id, const FollowOptions& options,
                          const FollowHandlers& handlers) {
   const auto target = target_of(id, options, true);

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/client.h"
+#include "cli/event_stream.h"
 
 namespace drover::cli {
 
@@ -42,6 +43,13 @@ class Comeback {
   bool received_ = false, told_ = false;
   std::chrono::steady_clock::time_point last_received_ = std::chrono::steady_clock::now();
 };
+
+/// Hears each event of a live answer, over all its connections; `handle` ends one when it returns false.
+/// After each, `is_over` says whether that was all; `well`: the daemon ended it, and not what is between. An
+/// Error when there was no daemon from the start, or none for too long.
+Status follow_events(const Client& client, const std::string& target, Comeback comeback,
+                     const std::function<bool(const ServerEvent&)>& handle,
+                     const std::function<bool(bool well)>& is_over);
 
 struct FollowOptions {
   std::string stream;              ///< "stdout", "stderr", or "" for both

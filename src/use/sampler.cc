@@ -134,7 +134,7 @@ std::optional<double> Sampler::Work::memory(const std::string& task, const HeldG
 
 Sampler::Sampler(SamplerOptions options)
     : options_(std::move(options)),
-      gpus_(options_.library,
+      gpus_(options_.nvml,
             {.patience = kPatience, .fresh = std::chrono::milliseconds(0), .look = gpu::Look::kWork}),
       trouble_(options_.log),
       thread_([this] { run(); }) {}

@@ -48,7 +48,7 @@ struct Latest {
 struct SamplerOptions {
   std::string tasks;  ///< where their folders are
   std::vector<container::Hierarchy> hierarchies;
-  gpu::UsageSampler::Library library;
+  gpu::UsageSampler::Library nvml;
   /// Makes what says whose a process is, for those who share GPUs.
   std::function<gpu::TaskOf(const std::vector<Watched>&)> owners;
   std::function<void(const std::string& line)> log;  ///< what went wrong, once; may be absent

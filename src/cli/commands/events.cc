@@ -106,26 +106,14 @@ Result<int> events(Context& context, const EventsOptions& options) {
     DROVER_CHECK_OK(client.get_items(target, "events", show));
     return 0;
   }
-  std::string last;
-  bool any = false;
   const auto handle = [&](const ServerEvent& event) {
     if (const auto value = parse_json(event.data, "An event of the daemon"))
       print_event(*value, as_json, format);
-    last = event.id;
     return true;
   };
-  Comeback comeback("the events", "what happens is kept", kComebackPatience, {});
-  while (true) {
-    EventStreamParser parser;
-    const auto ended = client.stream(target, last, [&](std::string_view piece) {
-      comeback.received();
-      any = true;
-      return parser.feed(piece, handle);
-    });
-    if (ended && !options.until.empty()) return 0;
-    if (!ended && !any) return Failure(ended.error());  // there was no daemon from the start
-    DROVER_CHECK_OK(comeback.again(ended, [] { return false; }).map([](bool) {}));
-  }
+  DROVER_CHECK_OK(follow_events(client, target, {"the events", "what happens is kept", kComebackPatience, {}},
+                                handle, [&](bool well) { return well && !options.until.empty(); }));
+  return 0;
 }
 
 }  // namespace

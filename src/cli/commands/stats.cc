@@ -86,13 +86,11 @@ Result<int> show_stats(const Client& client, const StatsOptions& options) {
 /// Lines as they come, then what the whole life was.
 Result<int> follow_stats(const Client& client, const StatsOptions& options) {
   DROVER_TRY(const auto target, target_of(options));
-  std::string last;
-  bool any = false, over = false;
+  bool over = false;
   const auto handle = [&](const ServerEvent& event) {
     const auto value = parse_json(event.data, "An event of the daemon");
     if (!value) return true;
     over = event.name == "end";
-    if (!event.id.empty()) last = event.id;
     if (options.json)
       print(to_text(over ? value->value("use", json::object()) : *value) + "\n");
     else if (over)
@@ -102,18 +100,9 @@ Result<int> follow_stats(const Client& client, const StatsOptions& options) {
     return !over;
   };
   if (!options.json) print(line_of(heads()));
-  Comeback comeback("the statistics", "the task goes on", kComebackPatience, {});
-  while (true) {
-    EventStreamParser parser;
-    const auto ended = client.stream(target, last, [&](std::string_view piece) {
-      comeback.received();
-      any = true;
-      return parser.feed(piece, handle);
-    });
-    if (over) return 0;
-    if (!ended && !any) return Failure(ended.error());
-    DROVER_CHECK_OK(comeback.again(ended, [] { return false; }).map([](bool) {}));
-  }
+  DROVER_CHECK_OK(follow_events(client, target, {"the statistics", "the task goes on", kComebackPatience, {}},
+                                handle, [&](bool) { return over; }));
+  return 0;
 }
 
 /// One line a task, as of its last seconds.
